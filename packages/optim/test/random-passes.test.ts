@@ -49,7 +49,7 @@ describe('random programs with optimizers in symbols', () => {
           1261769,
           763392,
         ],
-        "fuseEdges": [
+        "fuseProloguesAndEpilogues": [
           2991,
           9990,
           1277185,

@@ -66,10 +66,10 @@ export {
 export { type Destinations, apply, applyOne, applyView } from './op/apply.ts';
 export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './compile/compile.ts';
 export { type ExportOnnxOptions, exportOnnx } from './compile/export-onnx.ts';
-export type { ProgramExplanation } from './compile/specialization.ts';
+export type { CompileExplanation } from './compile/specialization.ts';
 export type { ExplainedCall, ExplainedOperand } from './compile/executable/explained-call.ts';
-export type { RunnerFacts } from './compile/executable/executable.ts';
-export type { ProgramReplay, ReplayedCall, ReplayedOp } from './op/replay.ts';
+export type { ExecutableFacts } from './compile/executable/executable.ts';
+export type { Replay, ReplayedCall, ReplayedOp } from './op/replay.ts';
 export { dependOn } from './tensor/tracing.ts';
 export { applyLive } from './op/per-run-attributes.ts';
 export { alias } from './op/alias.ts';

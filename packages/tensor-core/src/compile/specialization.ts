@@ -10,44 +10,44 @@ import { type OwnedResources, releaseResources, releaseWhenDropped } from './own
 import { Interpreter } from './executable/interpreter.ts';
 import { PerRunAttributes } from './executable/per-run-attributes.ts';
 import { tensorIn } from './executable/run-memory.ts';
-import { programOf } from './graph/graph-of-trace.ts';
-import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from './executable/executable.ts';
-import { type Operand, type Program, type StorageSource, writtenArguments } from './graph/graph.ts';
-import { prepare } from './make-executable.ts';
+import { graphOf } from './graph/graph-of-trace.ts';
+import type { Binding, ExecutableOptions, Executable, ExecutableFacts } from './executable/executable.ts';
+import { type Operand, type Graph, type StorageSource, writtenArguments } from './graph/graph.ts';
+import { makeExecutable } from './make-executable.ts';
 import { Slot, copiedOperands, resultSlots } from './graph/result-slots.ts';
 import { contiguousCopy, ownConstants, copyOfArgument, writeBack } from './trace/argument-copies.ts';
 import type { Trace } from './trace/trace.ts';
 import { mapInstances } from './trace/values.ts';
 
-/** A storage that lies elsewhere in each run. */
+/** A storage whose place differs from run to run. */
 interface GivenStorage {
   readonly number: number;
   readonly source: Extract<StorageSource, { readonly kind: 'argument' | 'gradient' }>;
 }
 
-/** One program of a compiled function. */
-export interface ProgramExplanation extends RunnerFacts {
-  /** Of the function; empty for one without a name. */
+/** One specialization of a compiled function. */
+export interface CompileExplanation extends ExecutableFacts {
+  /** Of the function; empty if it has none. */
   readonly name: string;
   readonly device: string;
-  /** Ops that the function called, and those of them that somebody needs. */
+  /** Ops that the function called, and how many of them are not dead. */
   readonly tracedCalls: number;
   readonly calls: number;
-  /** The most bytes that what it made held at a time, run eagerly. */
+  /** Peak bytes of what the function made, run eagerly. */
   readonly eagerPeakBytes: number;
 }
 
-/** A call of a function that can be repeated by its ops alone. */
-export class CompiledProgram {
-  readonly program: Program;
-  readonly #runner: ProgramRunner;
-  readonly #interpreter: ProgramRunner;
-  /** The function's result, with slots in the place of its tensors. */
+/** A function compiled for one signature: its executable, what that depends on, and how results and gradients are delivered. */
+export class Specialization {
+  readonly graph: Graph;
+  readonly #executable: Executable;
+  readonly #interpreter: Executable;
+  /** The function's result, with slots in place of its tensors. */
   readonly #result: unknown;
   readonly #gradients: readonly GradientResult[];
-  /** Of results and gradients, those that are copied behind a run. */
+  /** The results and gradients that are copied after a run. */
   readonly #copied: readonly Operand[];
-  /** Leaves whose gradients the program begins with. */
+  /** Leaves whose gradients the graph reads. */
   readonly #readGradients: ReadonlySet<Tensor>;
   readonly #externalMemory: ExternalMemory;
   readonly #state: CapturedState;
@@ -55,50 +55,50 @@ export class CompiledProgram {
   readonly #resources: OwnedResources;
   readonly #writes: ExternalWrites;
   readonly #writtenArguments: readonly number[];
-  /** What lies where it lay, and, during a run, the storages that are given for it. */
+  /** Captured storages and constants, and, during a run, the storages given for it. */
   readonly #bindings = new Map<number, Binding>();
-  /** The storages that are given for each run. */
+  /** What each run is given. */
   readonly #given: readonly GivenStorage[];
-  /** While it runs, or is asked whether it fits. */
+  /** While it runs, or checks whether it fits. */
   #isInUse = false;
   #isDisposed = false;
 
   /**
-   * Of what `trace`, with at least one op, has written down of the function of that name, and the function's result, of
-   * which `checkResult` found nothing to say. Throws a CompileError for tensors in it that a replay could not give.
+   * From the trace, with at least one op, of the function `name`, and its result, which has passed `checkResult`. Throws a
+   * CompileError for tensors in the result that a replay could not give.
    */
-  constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
+  constructor(name: string, trace: Trace, result: unknown, options: ExecutableOptions) {
     const { template, slots } = resultSlots(trace, result);
     this.#result = template;
     this.#gradients = gradientResults(trace);
     ownConstants(trace);
-    this.program = programOf(
+    this.graph = graphOf(
       name,
       trace,
       slots.map(({ operand }) => operand),
       this.#gradients,
     );
-    this.#copied = copiedOperands(this.program, slots, this.#gradients);
+    this.#copied = copiedOperands(this.graph, slots, this.#gradients);
     this.#readGradients = new Set(
-      this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
+      this.graph.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
-    this.#externalMemory = new ExternalMemory(this.program);
-    this.#writtenArguments = writtenArguments(this.program);
-    const { storages } = this.program;
+    this.#externalMemory = new ExternalMemory(this.graph);
+    this.#writtenArguments = writtenArguments(this.graph);
+    const { storages } = this.graph;
     this.#given = storages.flatMap(({ source }, number) =>
       source.kind === 'argument' || source.kind === 'gradient' ? [{ number, source }] : [],
     );
     storages.forEach(({ source }, number) => {
       if ('storage' in source) this.#bindings.set(number, { storage: source.storage, byteOffset: 0 });
     });
-    this.#runner = prepare(this.program, options);
-    this.#interpreter = new Interpreter(this.program);
-    // From here on nothing may fail: these watch storages until the program is disposed of.
-    this.#writes = new ExternalWrites(this.program);
+    this.#executable = makeExecutable(this.graph, options);
+    this.#interpreter = new Interpreter(this.graph);
+    // From here on nothing may fail: these watch storages until they are disposed of.
+    this.#writes = new ExternalWrites(this.graph);
     this.#state = new CapturedState(trace, storages);
     this.#live = trace.live;
     this.#resources = {
-      runner: this.#runner,
+      executable: this.#executable,
       watched: this.#state.watched,
       writes: this.#writes,
       storages: storages.flatMap(({ source }) => ('storage' in source ? [source.storage] : [])),
@@ -107,9 +107,9 @@ export class CompiledProgram {
   }
 
   /**
-   * Whether a run would do what the function does: what it depends on beside its arguments is as it was. Asked of those that
-   * are alive. A run does not fit into one that is under way, from an observer or what asks for live attributes, nor after
-   * what this asks has disposed of the program.
+   * Whether a replay would do what the function does now: what it depends on besides its arguments is unchanged. Call it only
+   * while `isAlive`. False inside a run of its own (called from an observer, or while live attributes are asked for), and
+   * once the check itself, which calls users' code, has disposed of it.
    */
   get fits(): boolean {
     return !this.#isInUse && this.#using(() => this.#state.isSame) && !this.#isDisposed;
@@ -120,15 +120,14 @@ export class CompiledProgram {
     return this.#state.isAlive;
   }
 
-  /** What became of the function. */
-  explain(): ProgramExplanation {
-    const { name, device, tracedCalls, calls, eagerPeakBytes } = this.program;
-    const facts = this.#runner.facts();
+  explain(): CompileExplanation {
+    const { name, device, tracedCalls, calls, eagerPeakBytes } = this.graph;
+    const facts = this.#executable.facts();
     return { name, device: device.label, tracedCalls, calls: calls.length, eagerPeakBytes, ...facts };
   }
 
   run(tensors: readonly Tensor[]): unknown {
-    // One of them may be the gradient that is forgotten.
+    // One of them may be a gradient that the run drops.
     const given = tensors.map(({ storage }) => storage.retain());
     try {
       return this.#using(() => scope(() => this.#runOn(tensors)));
@@ -137,7 +136,7 @@ export class CompiledProgram {
     }
   }
 
-  /** Runs what calls others' code, such as observers, which may dispose of the program: then it is freed behind that. */
+  /** Runs what calls users' code, such as observers; if that disposes of the specialization, it is freed afterwards. */
   #using<T>(run: () => T): T {
     this.#isInUse = true;
     try {
@@ -155,16 +154,16 @@ export class CompiledProgram {
     const bindings: ReadonlyMap<number, Binding> = this.#bindings;
     this.#writes.checkHolds(bindings);
     const attributes = new PerRunAttributes(this.#live);
-    const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
-    // Behind the run nothing may fail: what it has counted is counted.
+    const executable = mustSeeOps(this.#executable.tellsReplays) ? this.#interpreter : this.#executable;
+    // After the run nothing may fail, as its effects on counts cannot be undone: so this memory is taken before.
     const copies = this.#memoryOfCopies();
     this.#forgetReplacedGradients();
     const writtenBack = () => writeBack(this.#writtenArguments, tensors, argumentCopies);
-    const made = this.#writing(runner, bindings, attributes, writtenBack);
+    const made = this.#writing(executable, bindings, attributes, writtenBack);
     try {
       attributes.all();
       this.#writes.note(bindings);
-      runner.writesNoted?.();
+      executable.writesNoted?.();
       writtenBack();
       return this.#deliver(made, bindings, copies);
     } finally {
@@ -172,17 +171,17 @@ export class CompiledProgram {
     }
   }
 
-  /** Runs it; what a run that fails may have written counts as written, and goes to the caller's tensors. */
+  /** Runs it. What a failed run may have written is recorded as written, and copied back to the caller's tensors. */
   #writing(
-    runner: ProgramRunner,
+    executable: Executable,
     bindings: ReadonlyMap<number, Binding>,
     attributes: PerRunAttributes,
     writtenBack: () => void,
   ): Map<number, Storage> {
     try {
-      return runner.run(bindings, attributes);
+      return executable.run(bindings, attributes);
     } catch (error) {
-      if (!runner.wroteNothing) {
+      if (!executable.wroteNothing) {
         this.#writes.note(bindings);
         writtenBack();
       }
@@ -190,7 +189,7 @@ export class CompiledProgram {
     }
   }
 
-  /** Frees what it holds, once nothing uses it any more. */
+  /** Frees what it holds, after the run under way if there is one. */
   dispose(): void {
     this.#isDisposed = true;
     if (!this.#isInUse) this.#free();
@@ -200,7 +199,7 @@ export class CompiledProgram {
     releaseResources(this, this.#resources);
   }
 
-  /** Binds what is given for this run, in the place of what was given for the one before. */
+  /** Binds what is given for this run, replacing the bindings of the run before. */
   #bind(tensors: readonly Tensor[], argumentCopies: Tensor[]): void {
     for (const { number, source } of this.#given) {
       if (source.kind === 'gradient') {
@@ -210,7 +209,7 @@ export class CompiledProgram {
         continue;
       }
       const x = tensors[source.index]!;
-      if (!this.program.written.has(number)) {
+      if (!this.graph.written.has(number)) {
         const byteOffset = x.byteLength === 0 ? 0 : byteOffsetOf(x);
         this.#bindings.set(number, { storage: x.storage, byteOffset });
         continue;
@@ -221,7 +220,7 @@ export class CompiledProgram {
     }
   }
 
-  /** Gradients that the program does not read make room for those that take their place. */
+  /** Drops gradients that the graph replaces without reading them: their memory may serve the new ones. */
   #forgetReplacedGradients(): void {
     for (const { leaf, disposes } of this.#gradients) {
       if (this.#readGradients.has(leaf)) continue;
@@ -231,7 +230,7 @@ export class CompiledProgram {
   }
 
   #memoryOfCopies(): Map<Operand, Tensor> {
-    const { device } = this.program;
+    const { device } = this.graph;
     return new Map(
       this.#copied.map((operand) => [operand, Tensor.allocate(device, operand.dtype, operand.shape)]),
     );

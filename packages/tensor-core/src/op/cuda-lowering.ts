@@ -85,7 +85,7 @@ export interface ReductionKernel {
 }
 
 /** Element-wise work that a compiled program gives a kernel to do as it loads an input and stores an output. */
-export interface KernelEdges {
+export interface KernelFusion {
   /** `spec`, whose source includes fusion.cuh, with that work in it. */
   kernel(spec: KernelSpec): KernelSpec;
   /** The `Edges` of fusion.cuh, the kernel's last argument. */
@@ -93,7 +93,7 @@ export interface KernelEdges {
 }
 
 /** What of an op may be loaded and stored by way of kernels/fusion.cuh: the same shape, row by row. */
-export interface EdgePlaces {
+export interface FusionPlaces {
   /** The input's index. */
   readonly input: number;
   /** The output's index. */
@@ -120,7 +120,7 @@ export interface DeferredOutputs {
     context: CudaContext,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
-    edges?: KernelEdges,
+    edges?: KernelFusion,
   ): void;
   /** Any number of outputs of one shape and dtype from their partial results, which are of one shape and dtype, too. */
   finish(context: CudaContext, partials: readonly MemoryView[], outputs: readonly MemoryView[]): void;
@@ -185,7 +185,7 @@ export interface CustomKernel<A> {
    */
   readonly takesTwo?: readonly number[];
   /** Where the op's kernel takes `edges`: an input or output that they make or take then has the address 0. */
-  readonly edges?: EdgePlaces;
+  readonly edges?: FusionPlaces;
   /** What of the op may be done later, for many calls at once. */
   readonly deferred?: DeferredOutputs;
   /** How an update of several tensors is made in several calls. */
@@ -197,7 +197,7 @@ export interface CustomKernel<A> {
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     attributes: A,
-    edges?: KernelEdges,
+    edges?: KernelFusion,
     copies?: readonly (MemoryView | null)[],
   ): void;
 }

@@ -1,6 +1,6 @@
 import { checkFunction, checkObject, wrongArgument } from '../base/check-value.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import type { ProgramReplay } from './replay.ts';
+import type { Replay } from './replay.ts';
 import type { ComputeOp } from './op.ts';
 
 /**
@@ -21,9 +21,9 @@ export interface Observer {
   /** The op of the last `before` has run, or has thrown if `failed`. */
   after?(op: ComputeOp<never>, failed: boolean): void;
   /** A program is about to be launched as one graph; its ops are not told of one by one. */
-  beforeReplay?(replay: ProgramReplay): void;
+  beforeReplay?(replay: Replay): void;
   /** The program of the last `beforeReplay` has been launched, or could not be if `failed`. */
-  afterReplay?(replay: ProgramReplay, failed: boolean): void;
+  afterReplay?(replay: Replay, failed: boolean): void;
   /** The host reads elements of a tensor, as `toTypedArray` does. */
   hostRead?(source: Tensor): void;
   /** The host is about to write all elements of a new tensor, for the function `owner`. */
@@ -110,7 +110,7 @@ export function mustSeeOps(replays: boolean): boolean {
 }
 
 /** Runs `launch` between telling all that observe that a program is launched and that it has been. */
-export function observeReplay(replay: () => ProgramReplay, launch: () => void): void {
+export function observeReplay(replay: () => Replay, launch: () => void): void {
   if (observers.length === 0) return launch();
   const described = replay();
   const told: Observer[] = [];

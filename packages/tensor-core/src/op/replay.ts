@@ -23,7 +23,7 @@ export interface ReplayedCall extends ReplayedOp {
 }
 
 /** One launch of a program as a graph. */
-export interface ProgramReplay {
+export interface Replay {
   /** Of the compiled function; empty for one without a name. */
   readonly name: string;
   readonly device: Device;

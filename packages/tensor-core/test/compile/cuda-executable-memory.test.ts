@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   type Allocation,
-  type ProgramExplanation,
+  type CompileExplanation,
   type Tensor,
   applyOne,
   backward,
@@ -96,7 +96,7 @@ describe.skipIf(hostCompilerVersion() === null)('the memory of a program', () =>
     const isArena = ({ op }: Allocation) => op === 'arena of step';
     const capture = run();
     const arenaBytes = capture.allocations.filter(isArena).reduce((total, { bytes }) => total + bytes, 0);
-    const [{ arenaBytes: reservedBytes, eagerPeakBytes }] = f.explain() as [ProgramExplanation];
+    const [{ arenaBytes: reservedBytes, eagerPeakBytes }] = f.explain() as [CompileExplanation];
     expect(arenaBytes).toBeGreaterThanOrEqual(eagerPeakBytes / 2);
     expect(arenaBytes).toBeLessThanOrEqual(reservedBytes);
     device.resetPeakMemory();

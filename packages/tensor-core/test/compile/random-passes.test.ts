@@ -45,7 +45,7 @@ describe('random programs in symbols', () => {
           1276908,
           807424,
         ],
-        "fuseEdges": [
+        "fuseProloguesAndEpilogues": [
           3583,
           11006,
           1276908,

@@ -88,8 +88,8 @@ interface Found {
   readonly addedTables: number;
 }
 
-function foundIn(programs: readonly t.ProgramExplanation[]): Found {
-  const count = (of: (program: t.ProgramExplanation) => number) =>
+function foundIn(programs: readonly t.CompileExplanation[]): Found {
+  const count = (of: (program: t.CompileExplanation) => number) =>
     programs.reduce((sum, each) => sum + of(each), 0);
   const countOps = (name: RegExp) => count(({ table }) => table.filter(({ op }) => name.test(op)).length);
   return {

@@ -2,13 +2,13 @@ import { expect } from 'vitest';
 import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
 import { Interpreter } from '../../src/compile/executable/interpreter.ts';
 import { PerRunAttributes } from '../../src/compile/executable/per-run-attributes.ts';
-import type { Program } from '../../src/compile/graph/graph.ts';
+import type { Graph } from '../../src/compile/graph/graph.ts';
 import { Trace } from '../../src/compile/trace/trace.ts';
 import { traced } from '../../src/compile/trace/traced.ts';
 
 /** A program, and what the function that it was written down from gave. */
-export interface TracedProgram {
-  readonly program: Program;
+export interface TracedGraph {
+  readonly graph: Graph;
   readonly results: readonly Tensor[];
   /** The results' storages. */
   readonly kept: readonly number[];
@@ -16,12 +16,12 @@ export interface TracedProgram {
 }
 
 /** The program of what `fn` does, with the storages of its results kept. */
-export function programOf(fn: () => readonly Tensor[]): TracedProgram {
+export function graphOf(fn: () => readonly Tensor[]): TracedGraph {
   const trace = new Trace([]);
   const results = traced(trace, fn);
   const kept = results.map((x) => trace.operand(x).storage);
   const { storages, written, live, calls, device } = trace;
-  const program = {
+  const graph = {
     name: '',
     device: device!,
     storages,
@@ -32,20 +32,20 @@ export function programOf(fn: () => readonly Tensor[]): TracedProgram {
     tracedCalls: calls.length,
     eagerPeakBytes: 0,
   };
-  return { program, results, kept, live };
+  return { graph, results, kept, live };
 }
 
 /** The names of a program's ops. */
-export const opNames = ({ calls }: Program): string[] => calls.map(({ op }) => op.name);
+export const opNames = ({ calls }: Graph): string[] => calls.map(({ op }) => op.name);
 
 /** Runs `changed`, a form of the program, and expects the bits that the function gave. */
 export function expectSameBits(
-  { program, results, kept, live }: TracedProgram,
-  changed: Program,
+  { graph, results, kept, live }: TracedGraph,
+  changed: Graph,
   { zerosMayDiffer = false } = {},
 ): void {
   const bindings = new Map(
-    program.storages.flatMap(({ source }, number) =>
+    graph.storages.flatMap(({ source }, number) =>
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );

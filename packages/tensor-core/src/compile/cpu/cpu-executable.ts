@@ -6,46 +6,46 @@ import { lastUses } from '../graph/liveness.ts';
 import type { PerRunAttributes } from '../executable/per-run-attributes.ts';
 import {
   type Binding,
-  type ProgramRunner,
-  type RunnerFacts,
+  type Executable,
+  type ExecutableFacts,
   nothingSpared,
 } from '../executable/executable.ts';
-import type { Call, Program } from '../graph/graph.ts';
-import { ProgramMemory } from '../executable/run-memory.ts';
+import type { Call, Graph } from '../graph/graph.ts';
+import { RunMemory } from '../executable/run-memory.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import { ScalarMemory } from '../../backends/cpu/lowering/scalar-memory.ts';
 import { Session } from '../../onnx/session.ts';
-import { type Step, stepsOf } from './schedule.ts';
+import { type Step, scheduleSteps } from './schedule.ts';
 import type { InputPort, Segment } from './segment-builder.ts';
 
-/** A step made ready, and the made storages that nothing behind it uses. */
+/** A step ready to run, and the made storages that no later step uses. */
 interface ReadyStep {
-  run(memory: ProgramMemory, live: PerRunAttributes, ranges: ReopenedRanges): void;
+  run(memory: RunMemory, live: PerRunAttributes, ranges: ReopenedRanges): void;
   readonly calls: readonly Call[];
   readonly unused: readonly number[];
-  /** Of its graph; 1 for a call. */
+  /** Nodes of its ONNX graph; 1 for a single call. */
   readonly nodes: number;
   dispose(): void;
 }
 
-/** A program as ONNX sessions: one, where no call has to run by itself. */
-export class CpuProgram implements ProgramRunner {
+/** A graph as ONNX sessions, and calls that run by themselves; a single session if there are none of those. */
+export class CpuExecutable implements Executable {
   readonly tellsReplays = false;
-  readonly #program: Program;
+  readonly #graph: Graph;
   readonly #steps: readonly ReadyStep[];
 
-  constructor(program: Program) {
-    this.#program = program;
-    const steps = stepsOf(program);
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    const steps = scheduleSteps(graph);
     const unused = lastUses(
-      program,
+      graph,
       steps.map(({ calls }) => calls),
     );
-    this.#steps = steps.map((step, i) => readyStep(step, program, unused[i]!));
+    this.#steps = steps.map((step, i) => readyStep(step, graph, unused[i]!));
   }
 
   run(bindings: ReadonlyMap<number, Binding>, live: PerRunAttributes): Map<number, Storage> {
-    const memory = new ProgramMemory(this.#program, bindings);
+    const memory = new RunMemory(this.#graph, bindings);
     const ranges = new ReopenedRanges();
     try {
       for (const step of this.#steps) {
@@ -58,14 +58,14 @@ export class CpuProgram implements ProgramRunner {
     }
   }
 
-  facts(): RunnerFacts {
+  facts(): ExecutableFacts {
     const nodes = this.#steps.reduce((sum, step) => sum + step.nodes, 0);
     const launches = this.#steps.map(({ calls }) => calls);
     return {
       launches: launches.length,
       nodes,
       nodesBefore: nodes,
-      table: explainCalls(this.#program, launches, null),
+      table: explainCalls(this.#graph, launches, null),
       fused: new Map(),
       ...nothingSpared,
     };
@@ -76,8 +76,8 @@ export class CpuProgram implements ProgramRunner {
   }
 }
 
-function readyStep({ calls, segment }: Step, program: Program, unused: readonly number[]): ReadyStep {
-  if (segment) return new SegmentStep(segment, calls, program, unused);
+function readyStep({ calls, segment }: Step, graph: Graph, unused: readonly number[]): ReadyStep {
+  if (segment) return new SegmentStep(segment, calls, graph, unused);
   return {
     calls,
     unused,
@@ -94,16 +94,16 @@ class SegmentStep implements ReadyStep {
   readonly unused: readonly number[];
   readonly nodes: number;
   readonly #segment: Segment;
-  readonly #program: Program;
+  readonly #graph: Graph;
   readonly #session: Session;
-  /** Of each scalar among the inputs. */
+  /** By input: the memory of a scalar, null for other inputs. */
   readonly #scalars: readonly (ScalarMemory | null)[];
 
-  constructor(segment: Segment, calls: readonly Call[], program: Program, unused: readonly number[]) {
+  constructor(segment: Segment, calls: readonly Call[], graph: Graph, unused: readonly number[]) {
     this.#segment = segment;
     this.calls = calls;
     this.nodes = segment.graph.operations.length;
-    this.#program = program;
+    this.#graph = graph;
     this.unused = unused;
     this.#scalars = segment.inputs.map((port) =>
       port.kind === 'scalar' ? new ScalarMemory(port.dtype, 1) : null,
@@ -118,8 +118,8 @@ class SegmentStep implements ReadyStep {
     }
   }
 
-  /** What is written in place is calculated beside, and then takes the place of the old elements. */
-  run(memory: ProgramMemory, live: PerRunAttributes): void {
+  /** A storage written in place gets a new buffer, which replaces the old one after the run. */
+  run(memory: RunMemory, live: PerRunAttributes): void {
     const { inputs, outputs } = this.#segment;
     const addresses = inputs.map((port, i) => this.#address(port, i, memory, live));
     const replaced: { readonly old: Binding; readonly fresh: Storage }[] = [];
@@ -130,7 +130,7 @@ class SegmentStep implements ReadyStep {
           addresses.push(memory.addressOf(storage));
           continue;
         }
-        const fresh = new Storage(this.#program.device, this.#program.storages[storage]!.byteLength);
+        const fresh = new Storage(this.#graph.device, this.#graph.storages[storage]!.byteLength);
         replaced.push({ old, fresh });
         addresses.push(fresh.buffer.address);
       }
@@ -145,7 +145,7 @@ class SegmentStep implements ReadyStep {
     this.#session.dispose();
   }
 
-  #address(port: InputPort, index: number, memory: ProgramMemory, live: PerRunAttributes): number {
+  #address(port: InputPort, index: number, memory: RunMemory, live: PerRunAttributes): number {
     if (port.kind === 'memory') return memory.addressOf(port.storage) + port.byteOffset;
     const { call } = port;
     const scalars = this.#scalars[index]!;
@@ -154,7 +154,7 @@ class SegmentStep implements ReadyStep {
   }
 }
 
-/** A program's storage is all of the one that it is bound to wherever it is written. */
+/** A storage that the graph writes is always bound to a whole one, so buffers can be swapped. */
 function swapBuffers({ storage }: Binding, fresh: Storage): void {
   const { buffer } = storage;
   storage.buffer = fresh.buffer;

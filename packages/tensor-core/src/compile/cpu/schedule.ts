@@ -1,37 +1,37 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Program } from '../graph/graph.ts';
+import type { Call, Graph } from '../graph/graph.ts';
 import { checksValues, hoistUpdates } from './hoist-updates.ts';
 import { type Segment, SegmentBuilder, fitsInGraph } from './segment-builder.ts';
 
-/** What a program does in one go: a graph of several calls, or a call that no graph can hold. */
+/** One ONNX graph of several calls, or a call that no ONNX graph can hold. */
 export interface Step {
   readonly calls: readonly Call[];
-  /** Null for a call that runs by itself. */
+  /** The ONNX graph; null for a call that runs by itself. */
   readonly segment: Segment | null;
 }
 
-/** A step before all are known: a graph under way. */
+/** A step whose outputs are not known yet. */
 interface Draft {
   readonly calls: readonly Call[];
   readonly builder: SegmentBuilder | null;
 }
 
 /**
- * The program's calls in as few steps as their order allows, updates as early as they can be. One graph of all would be no
- * faster: of a step of 1.6 s (small's sizes, three layers, one thread) all that is not inside the graphs, embeddings in
- * JavaScript included, takes about 1 %. And ONNX Runtime orders the nodes of a graph itself, while the place of an update
- * decides how many gradients there are at a time, and that no parameter is written before its last reader.
+ * The graph's calls in as few steps as their order allows, with updates as early as possible. One ONNX graph for everything
+ * would be no faster: of a training step of 1.6 s (small's sizes, three layers, one thread) all that is outside the ONNX
+ * graphs, embeddings in JavaScript included, takes about 1 %. And ONNX Runtime orders the nodes of a graph itself, whereas
+ * the place of an update decides how many gradients are alive at a time and must come after the last reader of its parameter.
  */
-export function stepsOf(program: Program): Step[] {
-  const drafts = hoistUpdates(draftsOf(program), program.storages, ({ builder }) => builder === null);
-  const isNeeded = neededBehind(program, drafts);
+export function scheduleSteps(graph: Graph): Step[] {
+  const drafts = hoistUpdates(draftsOf(graph), graph.storages, ({ builder }) => builder === null);
+  const isNeeded = neededAfter(graph, drafts);
   return drafts.map(({ calls, builder }, i) => ({
     calls,
     segment: builder && builder.finish((storage) => isNeeded(storage, i)),
   }));
 }
 
-function draftsOf({ calls, storages }: Program): Draft[] {
+function draftsOf({ calls, storages }: Graph): Draft[] {
   const drafts: Draft[] = [];
   let builder = new SegmentBuilder(storages);
   const writesGiven = ({ outputs }: Call) =>
@@ -46,7 +46,7 @@ function draftsOf({ calls, storages }: Program): Draft[] {
       builder.add(call, lowering);
       continue;
     }
-    // What has nothing to do with the graph under way goes before it, unless it might throw before what eager code has written.
+    // An independent call goes before the ONNX graph under way, unless it might throw: eager code has written more by then.
     const writesSooner = checksValues(call) && builder.calls.some(writesGiven);
     if (writesSooner || !builder.isIndependentOf(call)) finish();
     drafts.push({ calls: [call], builder: null });
@@ -55,14 +55,11 @@ function draftsOf({ calls, storages }: Program): Draft[] {
   return drafts;
 }
 
-/** Whether a storage is read behind a step, or outlives the run. */
-function neededBehind(
-  program: Program,
-  drafts: readonly Draft[],
-): (storage: number, step: number) => boolean {
+/** Whether a storage is read after a step, or outlives the run. */
+function neededAfter(graph: Graph, drafts: readonly Draft[]): (storage: number, step: number) => boolean {
   const lastReads = new Map<number, number>();
   drafts.forEach(({ calls }, i) => {
     for (const { inputs } of calls) for (const { storage } of inputs) lastReads.set(storage, i);
   });
-  return (storage, step) => !isIntermediate(program, storage) || (lastReads.get(storage) ?? -1) > step;
+  return (storage, step) => !isIntermediate(graph, storage) || (lastReads.get(storage) ?? -1) > step;
 }

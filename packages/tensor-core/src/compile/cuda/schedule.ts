@@ -1,44 +1,44 @@
 import type { CudaProperties } from '../../cuda/kernel.ts';
-import type { Program } from '../graph/graph.ts';
+import type { Graph } from '../graph/graph.ts';
 import { Arena } from './arena.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';
 import { lastReadsOf } from '../passes/operands.ts';
 import { optimize } from '../passes/optimize.ts';
 
-/** A program as a GPU is to run it, and where it hands on what it makes. */
-export interface PlannedProgram {
-  readonly program: Program;
+/** A graph as a GPU is to run it, in this order, and the layout of what it makes. */
+export interface Schedule {
+  readonly graph: Graph;
   readonly arena: Arena;
 }
 
-/** As many bytes more than there could be are as good as none: the device hands out memory by them. */
+/** An excess of so many bytes does not matter: it is the granularity in which the device allocates. */
 export const negligibleBytes = 2 ** 21;
 
 /**
- * Plans a program for a GPU of these properties. It carries copies of parameters from run to run, which spares their casts,
- * as far as it then holds no more than the function did when it ran eagerly: gradients take the place of copies that have
- * been read for the last time, but not of those that are carried.
+ * Schedules a graph for a GPU of these properties. Low-precision copies of parameters are carried from run to run, which
+ * saves their casts, as long as that takes no more memory than the eager run: gradients can reuse the memory of copies that
+ * are made in each run, after their last read, but not of carried ones.
  */
-export function planProgram(program: Program, properties: CudaProperties): PlannedProgram {
+export function scheduleGraph(graph: Graph, properties: CudaProperties): Schedule {
   const notCarried = new Set<string>();
-  let best = plan(program, properties, notCarried);
+  let best = plan(graph, properties, notCarried);
   for (;;) {
-    const excess = bytesHeld(best) - program.eagerPeakBytes;
-    const keys = excess > negligibleBytes ? copiesOf(best.program, excess) : [];
+    const excess = bytesHeld(best) - graph.eagerPeakBytes;
+    const keys = excess > negligibleBytes ? copiesOf(best.graph, excess) : [];
     if (keys.length === 0) return best;
     for (const key of keys) notCarried.add(key);
-    const next = plan(program, properties, notCarried);
+    const next = plan(graph, properties, notCarried);
     if (bytesHeld(next) >= bytesHeld(best)) return best;
     best = next;
   }
 }
 
-function plan(program: Program, properties: CudaProperties, notCarried: ReadonlySet<string>): PlannedProgram {
-  const optimized = optimize(program, properties, notCarried);
-  return { program: optimized, arena: new Arena(optimized) };
+function plan(graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<string>): Schedule {
+  const optimized = optimize(graph, properties, notCarried);
+  return { graph: optimized, arena: new Arena(optimized) };
 }
 
-function bytesHeld({ program: { storages }, arena }: PlannedProgram): number {
+function bytesHeld({ graph: { storages }, arena }: Schedule): number {
   return storages.reduce(
     (sum, { source, byteLength }) => sum + (source.kind === 'copy' ? byteLength : 0),
     arena.byteLength,
@@ -46,10 +46,10 @@ function bytesHeld({ program: { storages }, arena }: PlannedProgram): number {
 }
 
 /**
- * The parameters of copies of so many bytes together, or of all: of those first that are read for the last time before
- * others, as the last layers' are, for they find the most room among what is handed on.
+ * The parameters of copies that make up `bytes` together, or of all copies. Those whose last read is earliest come first, as
+ * the last layers' are: made in each run, they leave the most room to other intermediates.
  */
-function copiesOf({ calls, storages }: Program, bytes: number): string[] {
+function copiesOf({ calls, storages }: Graph, bytes: number): string[] {
   const lastReads = lastReadsOf(calls);
   const copies = storages
     .flatMap(({ source, byteLength }, number) =>

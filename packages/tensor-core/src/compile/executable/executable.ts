@@ -3,44 +3,44 @@ import type { Storage } from '../../tensor/storage/storage.ts';
 import type { ExplainedCall } from './explained-call.ts';
 import type { PerRunAttributes } from './per-run-attributes.ts';
 
-/** Where a given storage lies for one run. */
+/** Where a given storage is in one run. */
 export interface Binding {
   readonly storage: StoredMemory;
-  /** Where in it the program's storage begins. */
+  /** Where in it the graph's storage begins. */
   readonly byteOffset: number;
 }
 
-/** What a device has made of a program. */
-export interface RunnerFacts {
-  /** What the host starts at each run: on a GPU one graph, on the CPU ONNX graphs and ops that run by themselves. */
+/** What a device has made of a graph. */
+export interface ExecutableFacts {
+  /** What the host starts in each run: on a GPU one CUDA graph, on the CPU ONNX graphs and ops that run by themselves. */
   readonly launches: number;
-  /** Kernels, copies and fills of a GPU's graph, once it has run; nodes of ONNX graphs and such ops on the CPU. */
+  /** Kernels, copies and fills of the CUDA graph, null before the first run; on the CPU nodes of ONNX graphs and single ops. */
   readonly nodes: number | null;
-  /** As many as it would be with each fused op by itself; at least that many. Null where `nodes` is. */
+  /** How many `nodes` there would be without fusion, at least; null where `nodes` is. */
   readonly nodesBefore: number | null;
   /** Every call as the device runs it, in its order. */
   readonly table: readonly ExplainedCall[];
-  /** Names of ops that are one kernel, with the number of kernels of each name. */
+  /** How many calls of each fused op there are, by its name. */
   readonly fused: ReadonlyMap<string, number>;
-  /** Calls that would do again what an earlier one has done, and are left out. */
+  /** Calls dropped because an earlier one has done the same. */
   readonly repeatedCalls: number;
-  /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
+  /** Bytes that fused ops pass on in registers; each run saves a write and a read of them. */
   readonly bytesInRegisters: number;
-  /** Casts of parameters that no run makes: it finds them as optimizers have left them. */
+  /** Casts of parameters that no run makes, because optimizers keep low-precision copies up to date. */
   readonly carriedCasts: number;
   /** Bytes that these casts would move in every run, less those that optimizers write for them. */
   readonly carriedBytes: number;
-  /** Products that add to something, which eager code does in a call of its own. */
+  /** Products with an addition fused into them, a call of its own in eager code. */
   readonly accumulatedProducts: number;
-  /** Products that are parts of another one, with which they share an operand. */
+  /** Products merged into another one that shares an operand. */
   readonly mergedProducts: number;
   /** Bytes of operands that merged products do not read again. */
   readonly operandBytesSaved: number;
-  /** Bytes that the program holds on the device between its runs. */
+  /** Bytes held on the device between runs. */
   readonly arenaBytes: number;
 }
 
-/** Of a device that runs each op as it is, over memory that it allocates as it goes. */
+/** For a device that runs each op as it is, in memory allocated as it goes. */
 export const nothingSpared = {
   repeatedCalls: 0,
   bytesInRegisters: 0,
@@ -52,25 +52,25 @@ export const nothingSpared = {
   arenaBytes: 0,
 } as const;
 
-/** How a device makes a program ready. */
-export interface PrepareOptions {
+/** How a device compiles a graph. */
+export interface ExecutableOptions {
   /** See `CompileOptions`. */
   readonly autotune: boolean;
 }
 
-/** A program made ready to run on its device. */
-export interface ProgramRunner {
-  /** Whether observers are told of each run as a whole. */
+/** A graph ready to run on its device. */
+export interface Executable {
+  /** Whether it reports each run to observers as one replay. */
   readonly tellsReplays: boolean;
-  facts(): RunnerFacts;
+  facts(): ExecutableFacts;
   /**
-   * Runs it over the given storages, of which the captured ones are watched. Returns the kept storages by number, one
-   * reference of each, the caller's.
+   * Runs it on the given storages, of which the captured ones are watched. Returns the kept storages by number, with one
+   * reference to each for the caller.
    */
   run(bindings: ReadonlyMap<number, Binding>, live: PerRunAttributes): Map<number, Storage>;
-  /** Told behind a run, once its writes count as writes of the given storages. */
+  /** Called after a run, once its writes are recorded on the given storages. */
   writesNoted?(): void;
-  /** Whether the last run, which threw, had written nothing of them; without it none is sure of that. */
+  /** Whether the last run, which threw, had written nothing to them; undefined where that is not known. */
   readonly wroteNothing?: boolean;
   /** Frees what it holds. */
   dispose(): void;

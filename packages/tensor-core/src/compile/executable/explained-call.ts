@@ -1,35 +1,35 @@
 import type { DType } from '../../base/dtype.ts';
 import type { Shape } from '../../base/shape.ts';
-import type { Call, Program } from '../graph/graph.ts';
+import type { Call, Graph } from '../graph/graph.ts';
 
-/** A row of a program's table: one call of an op, as the device runs it. */
+/** One call of an op, as the device runs it. */
 export interface ExplainedCall {
   readonly op: string;
-  /** The ops of the function that it does the work of, in their order, where it is several in one; else none. */
+  /** For a fused call the names of the function's ops that it replaces, in their order; else empty. */
   readonly members: readonly string[];
   /** The names of the ranges around it, outermost first. */
   readonly range: readonly string[];
   readonly inputs: readonly ExplainedOperand[];
   readonly outputs: readonly ExplainedOperand[];
-  /** Which launch it is a part of, from 0: on a GPU there is one, on the CPU one for each ONNX graph. */
+  /** Which launch it belongs to, from 0: on a GPU there is one, on the CPU one for each ONNX graph. */
   readonly launch: number;
-  /** Its kernels, copies and fills; null on the CPU, and on a GPU before the program has run. */
+  /** How many kernels, copies and fills it is; null on the CPU, and on a GPU before the first run. */
   readonly nodes: number | null;
 }
 
-/** A tensor of a program. */
+/** A tensor of a graph. */
 export interface ExplainedOperand {
   /** Operands of one number lie in one storage. */
   readonly storage: number;
-  /** `made` by the program, or where it is given from; a `copy` of parameters, in lower precision, stays from run to run. */
+  /** `made` by the graph, or where it comes from; a `copy` of parameters, in lower precision, is kept from run to run. */
   readonly source: 'made' | 'argument' | 'captured' | 'constant' | 'gradient' | 'copy';
   readonly dtype: DType;
   readonly shape: Shape;
 }
 
-/** The table of launches of calls, in their order; `nodes` are those of each call. */
+/** The table of calls, by launches in their order; `nodes` are each call's, if known. */
 export function explainCalls(
-  { storages }: Pick<Program, 'storages'>,
+  { storages }: Pick<Graph, 'storages'>,
   launches: readonly (readonly Call[])[],
   nodes: readonly number[] | null,
 ): ExplainedCall[] {
@@ -49,7 +49,7 @@ export function explainCalls(
   }));
 }
 
-/** As many as the rows would be with each member by itself, which is one kernel or more; null where nodes are not known. */
+/** How many nodes there would be without fusion, at least: one for each member. Null where nodes are not known. */
 export function nodesBefore(rows: readonly ExplainedCall[]): number | null {
   let sum = 0;
   for (const { members, nodes } of rows) {

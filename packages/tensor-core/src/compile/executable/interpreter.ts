@@ -4,30 +4,30 @@ import type { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { lastUses } from '../graph/liveness.ts';
 import type { PerRunAttributes } from './per-run-attributes.ts';
-import { type Binding, type ProgramRunner, type RunnerFacts, nothingSpared } from './executable.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import { type Binding, type Executable, type ExecutableFacts, nothingSpared } from './executable.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { explainCalls } from './explained-call.ts';
-import { ProgramMemory } from './run-memory.ts';
+import { RunMemory } from './run-memory.ts';
 
-/** Runs a program call by call, as an eager function would: so that observers see its ops, in their ranges. */
-export class Interpreter implements ProgramRunner {
+/** Runs a graph call by call, as the eager function would, so that observers see its ops, in their ranges. */
+export class Interpreter implements Executable {
   readonly tellsReplays = false;
-  readonly #program: Program;
+  readonly #graph: Graph;
   readonly #lastUses: readonly (readonly number[])[];
 
-  constructor(program: Program) {
-    this.#program = program;
+  constructor(graph: Graph) {
+    this.#graph = graph;
     this.#lastUses = lastUses(
-      program,
-      program.calls.map((call) => [call]),
+      graph,
+      graph.calls.map((call) => [call]),
     );
   }
 
   run(bindings: ReadonlyMap<number, Binding>, live: PerRunAttributes): Map<number, Storage> {
-    const memory = new ProgramMemory(this.#program, bindings);
+    const memory = new RunMemory(this.#graph, bindings);
     const ranges = new ReopenedRanges();
     try {
-      this.#program.calls.forEach((call, i) => {
+      this.#graph.calls.forEach((call, i) => {
         runCall(call, memory, live.of(call), ranges);
         memory.free(this.#lastUses[i]!);
       });
@@ -37,15 +37,15 @@ export class Interpreter implements ProgramRunner {
     }
   }
 
-  facts(): RunnerFacts {
-    const { calls } = this.#program;
+  facts(): ExecutableFacts {
+    const { calls } = this.#graph;
     const { length } = calls;
     const launches = calls.map((call) => [call]);
     return {
       launches: length,
       nodes: length,
       nodesBefore: length,
-      table: explainCalls(this.#program, launches, null),
+      table: explainCalls(this.#graph, launches, null),
       fused: new Map(),
       ...nothingSpared,
     };
@@ -54,13 +54,8 @@ export class Interpreter implements ProgramRunner {
   dispose(): void {}
 }
 
-/** Runs one call on the device, with the attributes of this run and in its ranges, and tells observers of it. */
-export function runCall(
-  call: Call,
-  memory: ProgramMemory,
-  attributes: unknown,
-  ranges: ReopenedRanges,
-): void {
+/** Runs one call on the device, with the attributes of this run and in its ranges; observers see it. */
+export function runCall(call: Call, memory: RunMemory, attributes: unknown, ranges: ReopenedRanges): void {
   withOperands(call, memory, (inputs, outputs) =>
     ranges.run(call.range, () =>
       runOnDevice(inputs[0]!.device, call.op, inputs, outputs, attributes as never),
@@ -68,10 +63,10 @@ export function runCall(
   );
 }
 
-/** Gives `run` handles to a call's operands for as long as it takes. */
+/** Calls `run` with handles to a call's operands, which are disposed of afterwards. */
 export function withOperands(
   { inputs, outputs }: Call,
-  memory: ProgramMemory,
+  memory: RunMemory,
   run: (inputs: readonly Tensor[], outputs: readonly Tensor[]) => void,
 ): void {
   const handles: Tensor[] = [];

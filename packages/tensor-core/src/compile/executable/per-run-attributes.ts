@@ -1,16 +1,16 @@
 import type { Call } from '../graph/graph.ts';
 
-/** The attributes of a call in a run with these live ones. */
+/** The attributes of a call in a run whose live attributes are given. */
 export function attributesOf({ attributes, live }: Call, perRunAttributes: readonly unknown[]): unknown {
   return live === null ? attributes : perRunAttributes[live];
 }
 
-/** The live attributes of one run. They are asked for in the program's order, none before it is needed: a run may fail. */
+/** The live attributes of one run. They are asked for in the trace's order, none before it is needed: a run may fail. */
 export class PerRunAttributes {
   readonly #next: readonly (() => unknown)[];
   readonly #asked: unknown[] = [];
 
-  /** `next` gives what every run asks for anew, in the program's order, also for calls that are not run. */
+  /** `next` gives what every run asks for again, in the trace's order, also for calls that were dropped. */
   constructor(next: readonly (() => unknown)[]) {
     this.#next = next;
   }
@@ -20,7 +20,7 @@ export class PerRunAttributes {
     return live === null ? attributes : this.#askUpTo(live)[live];
   }
 
-  /** In the program's order, also those of calls that are not run. */
+  /** In the trace's order, also those of calls that were dropped. */
   all(): readonly unknown[] {
     return this.#askUpTo(this.#next.length - 1);
   }

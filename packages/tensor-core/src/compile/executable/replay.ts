@@ -1,14 +1,14 @@
 import { type OperandLayout, operandLayout } from '../../op/operand-layout.ts';
-import type { ProgramReplay, ReplayedOp } from '../../op/replay.ts';
+import type { Replay, ReplayedOp } from '../../op/replay.ts';
 import { attributesOf } from './per-run-attributes.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 
-/** A run of `program`, with the attributes of this run and the numbers of nodes of each call. */
+/** One run of a graph: `live` are the attributes of this run, `nodes` how many nodes each call is. */
 export function replayOf(
-  { name, device, calls, storages }: Pick<Program, 'name' | 'device' | 'calls' | 'storages'>,
+  { name, device, calls, storages }: Pick<Graph, 'name' | 'device' | 'calls' | 'storages'>,
   live: readonly unknown[],
   nodes: readonly number[],
-): ProgramReplay {
+): Replay {
   const layoutOf = (operand: Operand): OperandLayout =>
     operandLayout({ ...operand, storage: storages[operand.storage]! });
   const opOf = (call: Call): ReplayedOp => ({

@@ -1,15 +1,15 @@
 import type { GradientResult } from './gradient-results.ts';
 import { withoutDeadCalls } from './liveness.ts';
-import type { Operand, Program } from './graph.ts';
+import type { Operand, Graph } from './graph.ts';
 import type { Trace } from '../trace/trace.ts';
 
-/** What `trace`, with at least one op, has written down, as a program that gives `results` and `gradientResults`. */
-export function programOf(
+/** The graph of `trace`, which has at least one op, that gives `results` and `gradientResults`. */
+export function graphOf(
   name: string,
   trace: Trace,
   results: readonly Operand[],
   gradientResults: readonly GradientResult[],
-): Program {
+): Graph {
   const { storages, written, calls } = trace;
   const isMade = (storage: number) => storages[storage]!.source.kind === 'made';
   const gradients = new Map(

@@ -4,7 +4,7 @@ import { matmulOp } from '../../ops/matrix/matmul.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { isOp } from './is-op.ts';
 import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 import { expressionOf } from './pointwise-call.ts';
@@ -25,22 +25,22 @@ interface Accumulation {
  * The sum is exact to the last rounding, which eager code's is not: it rounds the product to the operands' dtype before it
  * adds, even where the sum is float32.
  */
-export function accumulateProducts(program: Program): Program {
-  const uses = usesOf(program.calls);
-  const places = new Map(program.calls.map((call, i) => [call, i]));
+export function accumulateProducts(graph: Graph): Graph {
+  const uses = usesOf(graph.calls);
+  const places = new Map(graph.calls.map((call, i) => [call, i]));
   const replaced = new Set<Call>();
-  const calls = program.calls.map((sum, at) => {
+  const calls = graph.calls.map((sum, at) => {
     for (const [added, other] of addendsOf(sum, places, uses)) {
-      const accumulation = accumulationOf(program, uses, sum, added, other);
+      const accumulation = accumulationOf(graph, uses, sum, added, other);
       if (!accumulation) continue;
       const [product] = accumulation.replaced;
-      if (!leaveAsIs(program.calls.slice(places.get(product)! + 1, at), product.inputs)) continue;
+      if (!leaveAsIs(graph.calls.slice(places.get(product)! + 1, at), product.inputs)) continue;
       for (const call of accumulation.replaced) replaced.add(call);
       return accumulation.call;
     }
     return sum;
   });
-  return { ...program, calls: calls.filter((_, i) => !replaced.has(program.calls[i]!)) };
+  return { ...graph, calls: calls.filter((_, i) => !replaced.has(graph.calls[i]!)) };
 }
 
 /** Whether a call is what `accumulateProducts` makes. */
@@ -62,15 +62,15 @@ function addendsOf(
 }
 
 function accumulationOf(
-  program: Program,
+  graph: Graph,
   uses: ReadonlyMap<number, readonly Call[]>,
   sum: Call,
   added: Operand,
   c: Operand,
 ): Accumulation | null {
-  const maker = onlyMaker(program, uses, added, sum);
+  const maker = onlyMaker(graph, uses, added, sum);
   const isWidened = maker !== null && isWidening(maker);
-  const product = isWidened ? onlyMaker(program, uses, maker.inputs[0]!, maker) : maker;
+  const product = isWidened ? onlyMaker(graph, uses, maker.inputs[0]!, maker) : maker;
   if (!product || product.live !== null || !isOp(product.op, matmulOp)) return null;
   const [a, b] = product.inputs as readonly [Operand, Operand];
   const [d] = sum.outputs as readonly [Operand];
@@ -97,12 +97,12 @@ function accumulationOf(
 
 /** The call that makes all of an operand, dense, if `reader` alone reads it and nobody keeps it. */
 function onlyMaker(
-  program: Program,
+  graph: Graph,
   uses: ReadonlyMap<number, readonly Call[]>,
   { storage, isContiguous, size, offset }: Operand,
   reader: Call,
 ): Call | null {
-  if (!isIntermediate(program, storage) || !isContiguous) return null;
+  if (!isIntermediate(graph, storage) || !isContiguous) return null;
   const [maker, user, ...others] = uses.get(storage)!;
   if (user !== reader || others.length > 0) return null;
   if (reader.inputs.filter((input) => input.storage === storage).length !== 1) return null;

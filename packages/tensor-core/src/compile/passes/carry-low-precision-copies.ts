@@ -1,5 +1,5 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 import type { Region } from '../../tensor/storage/write-versions.ts';
 import { copiedOutputs, withCopies } from './copying-op.ts';
@@ -37,19 +37,16 @@ interface Move {
  * meet, those of the dtype that comes first go; of several arrangements of one parameter, the largest. Copies of the
  * parameters `notCarried`, by their `parameterKeys`, are cast in every run.
  */
-export function carryLowPrecisionCopies(
-  program: Program,
-  notCarried: ReadonlySet<string> = new Set(),
-): Program {
-  const uses = new Uses(program);
-  const found = storagesOfCasts(program, uses).filter((casts) =>
+export function carryLowPrecisionCopies(graph: Graph, notCarried: ReadonlySet<string> = new Set()): Graph {
+  const uses = new Uses(graph);
+  const found = storagesOfCasts(graph, uses).filter((casts) =>
     casts.every(({ parameter }) => !notCarried.has(keyOf(parameter))),
   );
   const dtype = found[0]?.[0]!.output.dtype;
   const sameDType = found.filter((casts) => casts.every(({ output }) => output.dtype === dtype));
   const plan = new Plan();
   for (const casts of sameDType.toSorted((x, y) => y.length - x.length)) plan.tryAdd(casts);
-  return plan.apply(program);
+  return plan.apply(graph);
 }
 
 /** What stands for the parameters that these casts read, in one program and in what passes make of it. */
@@ -58,18 +55,18 @@ export function parameterKeys(casts: readonly Call[]): string[] {
 }
 
 /** The casts of each storage that could be carried, in the program's order. */
-function storagesOfCasts(program: Program, uses: Uses): ParameterCast[][] {
-  const casts = program.calls.flatMap((call, index) => {
+function storagesOfCasts(graph: Graph, uses: Uses): ParameterCast[][] {
+  const casts = graph.calls.flatMap((call, index) => {
     if (!isCast(call.op)) return [];
     const [parameter, output] = [call.inputs[0]!, call.outputs[0]!];
-    return isParameter(program, parameter) && isLower(output) ? [{ call, index, parameter, output }] : [];
+    return isParameter(graph, parameter) && isLower(output) ? [{ call, index, parameter, output }] : [];
   });
   return [...Map.groupBy(casts, ({ output }) => output.storage).values()].filter(
     (ofOne) => uses.areAllOf(ofOne) && ofOne.every((cast) => uses.staysEqual(cast)),
   );
 }
 
-function isParameter({ storages }: Program, operand: Operand): boolean {
+function isParameter({ storages }: Graph, operand: Operand): boolean {
   const { source } = storages[operand.storage]!;
   if (source.kind !== 'captured' || !operand.isContiguous || operand.size === 0) return false;
   const region = extentOf(operand);
@@ -83,14 +80,14 @@ function isLower({ dtype, isContiguous }: Operand): boolean {
 
 /** Who reads and writes a program's storages, and when. */
 class Uses {
-  readonly #program: Program;
+  readonly #graph: Graph;
   readonly #lastReads: ReadonlyMap<number, number>;
   readonly #writes = new Map<number, Write[]>();
 
-  constructor(program: Program) {
-    this.#program = program;
-    this.#lastReads = lastReadsOf(program.calls);
-    program.calls.forEach(({ op, outputs }, index) => {
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    this.#lastReads = lastReadsOf(graph.calls);
+    graph.calls.forEach(({ op, outputs }, index) => {
       outputs.forEach((output, i) => {
         const copies = i < copiedOutputs(op) && output.isContiguous && output.dtype === 'float32';
         this.#writesOf(output.storage).push({ index, region: extentOf(output), copies });
@@ -103,7 +100,7 @@ class Uses {
     const { storage } = casts[0]!.output;
     const regions = casts.map(({ output }) => extentOf(output)).sort((x, y) => x.start - y.start);
     return (
-      isIntermediate(this.#program, storage) &&
+      isIntermediate(this.#graph, storage) &&
       this.#writesOf(storage).length === casts.length &&
       regions.every(({ start }, i) => i === 0 || regions[i - 1]!.end <= start) &&
       new Set(casts.map(({ parameter }) => keyOf(parameter))).size === casts.length
@@ -159,21 +156,21 @@ class Plan {
     this.#copies.get(move.storage)!.repeated.push(...calls);
   }
 
-  apply(program: Program): Program {
-    if (this.#copies.size === 0) return program;
+  apply(graph: Graph): Graph {
+    if (this.#copies.size === 0) return graph;
     const left = new Set(
       [...this.#copies.values()].flatMap(({ casts, repeated }) => [...casts, ...repeated]),
     );
-    const calls = program.calls
+    const calls = graph.calls
       .filter((call) => !left.has(call))
       .map((call) =>
         withCopiesOf({ ...call, inputs: call.inputs.map((input) => this.#moved(input)) }, this.#places),
       );
-    const storages = program.storages.map((storage, number) => {
+    const storages = graph.storages.map((storage, number) => {
       const copy = this.#copies.get(number);
       return copy ? { ...storage, source: { kind: 'copy', ...copy } as const } : storage;
     });
-    return { ...program, calls, storages };
+    return { ...graph, calls, storages };
   }
 
   #moved(operand: Operand): Operand {

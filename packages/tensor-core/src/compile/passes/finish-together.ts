@@ -3,7 +3,7 @@ import type { CudaProperties } from '../../cuda/kernel.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import type { OpenRange } from '../../tensor/ranges/range.ts';
-import type { Call, Operand, Program, ProgramStorage } from '../graph/graph.ts';
+import type { Call, Operand, Graph, GraphStorage } from '../graph/graph.ts';
 import { gpuOp } from './gpu-op.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { contiguousStrides, sameShape, sizeOf } from '../../base/shape.ts';
@@ -25,15 +25,15 @@ interface Unfinished {
  * A program whose ops with a last small kernel, such as the sums of norms' weight gradients, leave it to one call for many
  * of them, before somebody looks at their outputs.
  */
-export function finishTogether(program: Program, properties: CudaProperties): Program {
-  const storages = [...program.storages];
+export function finishTogether(graph: Graph, properties: CudaProperties): Graph {
+  const storages = [...graph.storages];
   const calls: Call[] = [];
   let waiting: Unfinished[] = [];
   const finish = () => {
     calls.push(...finishingCalls(waiting));
     waiting = [];
   };
-  for (const call of program.calls) {
+  for (const call of graph.calls) {
     if (waiting.some(({ output }) => uses(call, output.storage))) finish();
     const split = splitCall(call, properties, storages);
     calls.push(split?.call ?? call);
@@ -41,7 +41,7 @@ export function finishTogether(program: Program, properties: CudaProperties): Pr
     if (waiting.length >= mostTogether) finish();
   }
   finish();
-  return { ...program, storages, calls };
+  return { ...graph, storages, calls };
 }
 
 function uses({ inputs, outputs }: Call, storage: number): boolean {
@@ -52,7 +52,7 @@ function uses({ inputs, outputs }: Call, storage: number): boolean {
 function splitCall(
   call: Call,
   properties: CudaProperties,
-  storages: ProgramStorage[],
+  storages: GraphStorage[],
 ): { readonly call: Call; readonly unfinished: readonly Unfinished[] } | null {
   const { op, inputs, outputs, live, range } = call;
   const deferred = op.cuda.kind === 'custom' ? op.cuda.deferred : undefined;

@@ -1,6 +1,6 @@
 import { isIntermediate } from '../graph/liveness.ts';
 import { copyOp } from '../../ops/copy/contiguous.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { type Layout, isContiguous } from '../../base/shape.ts';
 import { isOp } from './is-op.ts';
 import { areDisjoint, areIndependent, usesOf } from './operands.ts';
@@ -9,12 +9,12 @@ import { areDisjoint, areIndependent, usesOf } from './operands.ts';
  * A program without copies that only change how a call's result lies in memory, where that call can write it so itself. The
  * call then runs in the copy's place.
  */
-export function foldCopies(program: Program): Program {
-  const calls = [...program.calls];
+export function foldCopies(graph: Graph): Graph {
+  const calls = [...graph.calls];
   let uses = usesOf(calls);
   for (let at = 0; at < calls.length; at++) {
     const copy = calls[at]!;
-    const writer = isCopy(copy) ? onlyWriter(program, uses, copy) : null;
+    const writer = isCopy(copy) ? onlyWriter(graph, uses, copy) : null;
     if (!writer) continue;
     const from = calls.indexOf(writer);
     const folded = writingAs(writer, copy);
@@ -24,7 +24,7 @@ export function foldCopies(program: Program): Program {
     uses = usesOf(calls);
     at--;
   }
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
 function isCopy({ op, inputs, outputs, live }: Call): boolean {
@@ -32,10 +32,10 @@ function isCopy({ op, inputs, outputs, live }: Call): boolean {
 }
 
 /** The call that makes all of what `copy` reads, if nobody else uses it. */
-function onlyWriter(program: Program, uses: Map<number, Call[]>, copy: Call): Call | null {
+function onlyWriter(graph: Graph, uses: Map<number, Call[]>, copy: Call): Call | null {
   const { storage } = copy.inputs[0]!;
   const [writer, reader, ...others] = uses.get(storage)!;
-  if (reader !== copy || others.length > 0 || !isIntermediate(program, storage)) return null;
+  if (reader !== copy || others.length > 0 || !isIntermediate(graph, storage)) return null;
   return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;
 }
 

@@ -1,32 +1,32 @@
-import type { Call, Program } from '../graph/graph.ts';
+import type { Call, Graph } from '../graph/graph.ts';
 import { areIndependent, usesOf } from './operands.ts';
 
 /**
  * A program in which a call that frees memory goes before neighbours that only take it, where they may change places: the
  * gradient of an activation, behind which nobody reads a weight's cast, before the gradient of the weight.
  */
-export function freeFirst(program: Program): Program {
-  const memory = new MemoryOfCalls(program);
+export function freeFirst(graph: Graph): Graph {
+  const memory = new MemoryOfCalls(graph);
   const calls: Call[] = [];
-  for (const call of program.calls) {
+  for (const call of graph.calls) {
     let place = calls.length;
     while (place > 0 && memory.isLessBefore(call, calls[place - 1]!)) place--;
     calls.splice(place, 0, call);
     memory.place(call, calls, place);
   }
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
 /** What calls make and free, in the order in which they come to stand. */
 class MemoryOfCalls {
-  readonly #program: Program;
+  readonly #graph: Graph;
   /** Those that write storages before anybody reads them. */
   readonly #makers = new Map<number, Call>();
   readonly #lastUsers = new Map<number, Call>();
 
-  constructor(program: Program) {
-    this.#program = program;
-    for (const [storage, users] of usesOf(program.calls)) {
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    for (const [storage, users] of usesOf(graph.calls)) {
       this.#makers.set(storage, users[0]!);
       this.#lastUsers.set(storage, users.at(-1)!);
     }
@@ -55,7 +55,7 @@ class MemoryOfCalls {
   }
 
   #freedBy(call: Call, counts: (storage: number) => boolean = () => true): number {
-    const { kept } = this.#program;
+    const { kept } = this.#graph;
     const last = storagesOf(call).filter((s) => this.#lastUsers.get(s) === call && !kept.has(s) && counts(s));
     return this.#bytesOf(last);
   }
@@ -63,7 +63,7 @@ class MemoryOfCalls {
   #bytesOf(storages: readonly number[]): number {
     let bytes = 0;
     for (const number of new Set(storages)) {
-      const { source, byteLength } = this.#program.storages[number]!;
+      const { source, byteLength } = this.#graph.storages[number]!;
       if (source.kind === 'made') bytes += byteLength;
     }
     return bytes;

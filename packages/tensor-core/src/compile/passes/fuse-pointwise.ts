@@ -2,7 +2,7 @@ import type { PointwiseValue } from '../../op/cuda-lowering.ts';
 import type { DType } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { inputNames } from '../../backends/cuda/generated/pointwise-kernel.ts';
 import { fusedCall } from './fused-ops.ts';
 import { isSameOperand, lastReadsOf } from './operands.ts';
@@ -23,15 +23,15 @@ interface FusedKernel {
  * A program whose chains of element-wise ops are one op each: what they hand on stays in registers, rounded as memory would
  * have rounded it, so that results are the same bits.
  */
-export function fusePointwise(program: Program): Program {
+export function fusePointwise(graph: Graph): Graph {
   const calls: Call[] = [];
-  const reads = lastReadsOf(program.calls);
-  let group = new PointwiseGroup(program, reads);
+  const reads = lastReadsOf(graph.calls);
+  let group = new PointwiseGroup(graph, reads);
   const flush = () => {
     calls.push(...group.finish());
-    group = new PointwiseGroup(program, reads);
+    group = new PointwiseGroup(graph, reads);
   };
-  program.calls.forEach((call, i) => {
+  graph.calls.forEach((call, i) => {
     if (group.tryAdd(call, i)) return;
     if (group.isIndependentOf(call)) {
       calls.push(call);
@@ -41,12 +41,12 @@ export function fusePointwise(program: Program): Program {
     if (!group.tryAdd(call, i)) calls.push(call);
   });
   flush();
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
 /** Element-wise calls over one shape, in their order. */
 class PointwiseGroup {
-  readonly #program: Program;
+  readonly #graph: Graph;
   /** By storage, the last call that reads it. */
   readonly #lastReads: ReadonlyMap<number, number>;
   readonly #members: Call[] = [];
@@ -56,8 +56,8 @@ class PointwiseGroup {
   readonly #written = new Map<number, Operand>();
   #lastIndex = 0;
 
-  constructor(program: Program, lastReads: ReadonlyMap<number, number>) {
-    this.#program = program;
+  constructor(graph: Graph, lastReads: ReadonlyMap<number, number>) {
+    this.#graph = graph;
     this.#lastReads = lastReads;
   }
 
@@ -127,7 +127,7 @@ class PointwiseGroup {
 
   #isNeeded(storage: number): boolean {
     const isReadBehind = (this.#lastReads.get(storage) ?? -1) > this.#lastIndex;
-    return isReadBehind || !isIntermediate(this.#program, storage);
+    return isReadBehind || !isIntermediate(this.#graph, storage);
   }
 }
 

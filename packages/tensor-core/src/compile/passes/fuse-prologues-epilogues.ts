@@ -1,7 +1,7 @@
-import type { EdgePlaces } from '../../op/cuda-lowering.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
-import { type Edge, edgeOf } from './fusible-call.ts';
-import { edgedCall } from './fused-kernel-call.ts';
+import type { FusionPlaces } from '../../op/cuda-lowering.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
+import { type Edge, fusibleCall } from './fusible-call.ts';
+import { fusedKernelCall } from './fused-kernel-call.ts';
 import { areIndependent, isSameOperand } from './operands.ts';
 
 /**
@@ -10,31 +10,31 @@ import { areIndependent, isSameOperand } from './operands.ts';
  * is looked up as the input is loaded. Results are the same bits: what goes from one to the other is rounded as memory would
  * round it.
  */
-export function fuseEdges(program: Program): Program {
-  const fusion = new EdgeFusion(program);
+export function fuseProloguesAndEpilogues(graph: Graph): Graph {
+  const fusion = new KernelFuser(graph);
   for (let i = 0; i < fusion.calls.length; i++) i = fusion.fuseAt(i);
-  return { ...program, calls: fusion.calls };
+  return { ...graph, calls: fusion.calls };
 }
 
-class EdgeFusion {
+class KernelFuser {
   readonly calls: Call[];
-  readonly #program: Program;
+  readonly #graph: Graph;
 
-  constructor(program: Program) {
-    this.#program = program;
-    this.calls = [...program.calls];
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    this.calls = [...graph.calls];
   }
 
   /** Fuses the call at `index` with what stands around it, if it can be; gives where it stands then. */
   fuseAt(index: number): number {
     const call = this.calls[index]!;
-    const places = edgePlaces(call);
+    const places = fusionPlaces(call);
     if (!places) return index;
     const before = this.#before(call, places, index);
     const after = this.#after(call, places, index);
     const ways = [[before, after], [before, null], [null, after]] as const; // prettier-ignore
     for (const [first, last] of ways) {
-      const fused = edgedCall(call, places, first, last);
+      const fused = fusedKernelCall(call, places, first, last);
       if (!fused) continue;
       this.calls[index] = fused;
       for (const edge of [first, last]) if (edge) this.calls.splice(this.calls.indexOf(edge.call), 1);
@@ -44,11 +44,11 @@ class EdgeFusion {
   }
 
   /** The element-wise call that makes the input, where it can wait until this call runs. */
-  #before(call: Call, { input }: EdgePlaces, index: number): Edge | null {
+  #before(call: Call, { input }: FusionPlaces, index: number): Edge | null {
     const shared = call.inputs[input]!;
     const at = this.calls.findLastIndex(({ outputs }, i) => i < index && isAmong(shared, outputs));
     const writer = this.calls[at];
-    const edge = writer && this.#isMade(shared) ? edgeOf(writer, shared, 'output') : null;
+    const edge = writer && this.#isMade(shared) ? fusibleCall(writer, shared, 'output') : null;
     if (!edge) return null;
     const between = this.calls.slice(at + 1, index);
     if (!between.every((other) => areIndependent(other, writer!))) return null;
@@ -57,11 +57,11 @@ class EdgeFusion {
   }
 
   /** The element-wise call that reads the output, where it can run as early as this call. */
-  #after(call: Call, { output }: EdgePlaces, index: number): Edge | null {
+  #after(call: Call, { output }: FusionPlaces, index: number): Edge | null {
     const shared = call.outputs[output]!;
     const at = this.calls.findIndex(({ inputs }, i) => i > index && isAmong(shared, inputs));
     const reader = this.calls[at];
-    const edge = reader && this.#isMade(shared) ? edgeOf(reader, shared, 'input') : null;
+    const edge = reader && this.#isMade(shared) ? fusibleCall(reader, shared, 'input') : null;
     if (!edge) return null;
     const between = this.calls.slice(index + 1, at);
     if (!between.every((other) => areIndependent(other, reader!))) return null;
@@ -70,7 +70,7 @@ class EdgeFusion {
   }
 
   #isMade({ storage }: Operand): boolean {
-    return this.#program.storages[storage]!.source.kind === 'made';
+    return this.#graph.storages[storage]!.source.kind === 'made';
   }
 
   /**
@@ -83,7 +83,7 @@ class EdgeFusion {
     user: Call,
     isPassedOn: (input: Operand, place: number) => boolean,
   ): boolean {
-    if (this.#program.kept.has(storage)) return true;
+    if (this.#graph.kept.has(storage)) return true;
     const isRead = (call: Call) =>
       call.inputs.some(
         (input, place) => input.storage === storage && !(call === user && isPassedOn(input, place)),
@@ -93,7 +93,7 @@ class EdgeFusion {
 }
 
 /** Where a call's kernel takes edges; null where it takes none, or not for this call. */
-function edgePlaces({ op: { cuda }, inputs, outputs, live }: Call): EdgePlaces | null {
+function fusionPlaces({ op: { cuda }, inputs, outputs, live }: Call): FusionPlaces | null {
   if (cuda.kind !== 'custom' || !cuda.edges || live !== null) return null;
   const { input, output, longestRow } = cuda.edges;
   const [from, to] = [inputs[input]!, outputs[output]!];

@@ -1,7 +1,11 @@
-import type { CustomKernel, EdgePlaces } from '../../op/cuda-lowering.ts';
+import type { CustomKernel, FusionPlaces } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { Call, Operand } from '../graph/graph.ts';
-import { type EdgeArguments, EdgeSpecs, edgesArgument } from '../../backends/cuda/generated/kernel-fusion.ts';
+import {
+  type FusedArguments,
+  FusionSpecs,
+  fusionArgument,
+} from '../../backends/cuda/generated/kernel-fusion.ts';
 import { type Edge, inMemory, scalarsOf, signatureOf } from './fusible-call.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, isSameOperand } from './operands.ts';
@@ -16,9 +20,9 @@ interface Parts {
 const nothing = { inputs: [], outputs: [] };
 
 /** `call` with its edges as one call; null where there are none, or one writes what another part reads elsewhere. */
-export function edgedCall(
+export function fusedKernelCall(
   call: Call,
-  places: EdgePlaces,
+  places: FusionPlaces,
   before: Edge | null,
   after: Edge | null,
 ): Call | null {
@@ -37,7 +41,7 @@ export function edgedCall(
   const members = [...(before ? [before.call] : []), call, ...(after ? [after.call] : [])];
   const inputs = [...parts.before.inputs, ...parts.own.inputs, ...parts.after.inputs];
   const outputs = [...parts.before.outputs, ...parts.own.outputs, ...parts.after.outputs];
-  const cuda = edgedKernel(call, places, before, after, parts);
+  const cuda = fusedKernel(call, places, before, after, parts);
   return { ...fusedCall(members, inputs, outputs, { cuda }), range: call.range };
 }
 
@@ -62,16 +66,16 @@ function writesTable({ call, ids }: Edge, { after }: Parts): boolean {
   return ids !== undefined && after.outputs.some((output) => !areDisjoint(output, call.inputs[0]!));
 }
 
-function edgedKernel(
+function fusedKernel(
   call: Call,
-  places: EdgePlaces,
+  places: FusionPlaces,
   before: Edge | null,
   after: Edge | null,
   parts: Parts,
 ): CustomKernel<undefined> {
   const kernel = call.op.cuda as CustomKernel<unknown>;
   const signatures = { before: before && signatureOf(before), after: after && signatureOf(after) };
-  const specs = new EdgeSpecs(signatures);
+  const specs = new FusionSpecs(signatures);
   return {
     kind: 'custom',
     // All are contiguous.
@@ -79,7 +83,7 @@ function edgedKernel(
     launch(context, inputs, outputs) {
       const given = partsOf(inputs, parts, 'inputs');
       const made = partsOf(outputs, parts, 'outputs');
-      const argument = edgesArgument(signatures, [
+      const argument = fusionArgument(signatures, [
         argumentsOf(before, given.before, made.before),
         argumentsOf(after, given.after, made.after),
       ]);
@@ -105,7 +109,7 @@ function argumentsOf(
   edge: Edge | null,
   inputs: readonly MemoryView[],
   outputs: readonly MemoryView[],
-): EdgeArguments {
+): FusedArguments {
   const addresses = [...inputs, ...outputs].map(({ address }) => address);
   return { addresses, scalars: edge ? scalarsOf(edge) : [] };
 }

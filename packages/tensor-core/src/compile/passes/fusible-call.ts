@@ -2,7 +2,7 @@ import type { Call, Operand } from '../graph/graph.ts';
 import { embeddingOp } from '../../ops/index/embedding.ts';
 import { byteSize, computeDType } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
-import type { EdgeSignature, EdgeWalk } from '../../backends/cuda/generated/kernel-fusion.ts';
+import type { FusedSignature, OperandWalk } from '../../backends/cuda/generated/kernel-fusion.ts';
 import { isOp } from './is-op.ts';
 import { isSameOperand } from './operands.ts';
 import { computeDTypeOf, placesRead, textsOf } from './pointwise-call.ts';
@@ -17,13 +17,13 @@ export interface Edge {
   /** Whether the shared operand is written to memory, too. */
   readonly storesShared: boolean;
   /** The inputs that the call's expressions read, by their places; the shared operand has no walk. */
-  readonly read: EdgeSignature['read'];
+  readonly read: FusedSignature['read'];
   /** The numbers of the rows that an embedding looks up. */
   readonly ids?: Operand;
 }
 
 /** `call` as an edge of a kernel that works on the rows of `shared`, one of its outputs or inputs; null where it is none. */
-export function edgeOf(call: Call, shared: Operand, side: 'output' | 'input'): Edge | null {
+export function fusibleCall(call: Call, shared: Operand, side: 'output' | 'input'): Edge | null {
   const { op, inputs, outputs, live } = call;
   if (isOp(op, embeddingOp)) return side === 'output' ? lookupOf(call, shared) : null;
   if (op.cuda.kind !== 'pointwise' || live !== null) return null;
@@ -56,7 +56,7 @@ function lookupOf(call: Call, shared: Operand): Edge | null {
 }
 
 /** What the kernel's header says of an edge. */
-export function signatureOf(edge: Edge): EdgeSignature {
+export function signatureOf(edge: Edge): FusedSignature {
   const { call, shared, storesShared, read, ids } = edge;
   if (ids) return lookupSignature(edge, ids);
   const { op, inputs, outputs } = call;
@@ -79,7 +79,7 @@ export function signatureOf(edge: Edge): EdgeSignature {
 function lookupSignature(
   { call: { op, inputs, outputs }, storesShared, read }: Edge,
   ids: Operand,
-): EdgeSignature {
+): FusedSignature {
   const [rows, columns] = inputs[0]!.shape as readonly [number, number];
   return {
     pointwise: {
@@ -116,7 +116,7 @@ export function inMemory({ call, shared, storesShared, read, ids }: Edge): {
   };
 }
 
-function walkOf(operand: Operand, rows: Operand): EdgeWalk | null {
+function walkOf(operand: Operand, rows: Operand): OperandWalk | null {
   if (isDense(operand, rows)) return 'dense';
   if (operand.size === 1) return 'one';
   const columns = rows.shape.at(-1)!;

@@ -8,7 +8,7 @@ export function gpusAlone(name: string): CpuLowering<never> {
   return {
     kind: 'host',
     run() {
-      throw new CompileError(`${name}: made for GPUs alone; run the program that it comes from.`);
+      throw new CompileError(`${name}: made for GPUs alone; run the graph that it comes from.`);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program, ProgramStorage } from '../graph/graph.ts';
+import type { Call, Operand, Graph, GraphStorage } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isContiguous } from '../../base/shape.ts';
 import { isAccumulation } from './accumulate-products.ts';
@@ -47,17 +47,17 @@ export function joinColumns(rewrite: Rewrite, matrices: readonly Operand[]): num
   });
 }
 
-function storageOf(elements: number, { dtype }: Operand): ProgramStorage {
+function storageOf(elements: number, { dtype }: Operand): GraphStorage {
   return { byteLength: elements * byteSize(dtype), dtype, source: { kind: 'made' } };
 }
 
 /** Whether an operand is all of a storage that the program makes, and that nobody keeps. */
-export function fillsIntermediate(program: Program, operand: Operand): boolean {
+export function fillsIntermediate(graph: Graph, operand: Operand): boolean {
   return (
-    isIntermediate(program, operand.storage) &&
+    isIntermediate(graph, operand.storage) &&
     operand.isContiguous &&
     operand.offset === 0 &&
-    operand.byteLength === program.storages[operand.storage]!.byteLength
+    operand.byteLength === graph.storages[operand.storage]!.byteLength
   );
 }
 
@@ -70,9 +70,9 @@ export function fillsVectors({ size, dtype }: Pick<Operand, 'size' | 'dtype'>): 
  * Whether a matrix [..., columns] that fills its storage may lie in rows of a larger one: all that use its storage stay
  * inside its rows, and who reads it reads it there without a copy.
  */
-export function mayLieInRows(program: Program, uses: Uses, matrix: Operand): boolean {
+export function mayLieInRows(graph: Graph, uses: Uses, matrix: Operand): boolean {
   const columns = matrix.shape.at(-1)!;
-  if (!fillsIntermediate(program, matrix) || !fillsVectors({ size: columns, dtype: matrix.dtype }))
+  if (!fillsIntermediate(graph, matrix) || !fillsVectors({ size: columns, dtype: matrix.dtype }))
     return false;
   const [writer, ...readers] = uses.get(matrix.storage)!;
   const isOf = ({ storage }: Operand) => storage === matrix.storage;

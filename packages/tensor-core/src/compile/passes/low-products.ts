@@ -1,5 +1,5 @@
 import { type MatmulAttributes, matmulOp } from '../../ops/matrix/matmul.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { contiguousStrides, sizeOf } from '../../base/shape.ts';
 import { isOp } from './is-op.ts';
@@ -36,7 +36,7 @@ export function liesStacked(matrices: readonly Operand[]): boolean {
 }
 
 /** Whether products have the same operands at `place` as where they are. */
-export function mayMove({ calls }: Program, products: readonly Placed[], place: number): boolean {
+export function mayMove({ calls }: Graph, products: readonly Placed[], place: number): boolean {
   return products.every(({ call, at }) => {
     const between = calls.slice(Math.min(at, place), Math.max(at, place));
     return leaveAsIs(between, call.inputs.slice(0, 2));

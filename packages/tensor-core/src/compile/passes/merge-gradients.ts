@@ -1,7 +1,7 @@
 import { addmmInPlaceOp } from '../../ops/matrix/addmm.ts';
 import { type MatmulAttributes, matmulOp } from '../../ops/matrix/matmul.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isContiguous, sizeOf } from '../../base/shape.ts';
 import { membersOf } from './fused-ops.ts';
@@ -25,23 +25,23 @@ const farthest = 96;
  * A program in which dY₁ · W₁ + dY₂ · W₂ + ... is [dY₁ dY₂ ...] · [W₁; W₂; ...], where the weights lie one behind the other
  * and the gradients can be made side by side.
  */
-export function mergeInputGradients(program: Program): Program {
-  return rewritten(program, (rewrite, at) => {
-    const sum = sumFrom(rewrite.program, at);
+export function mergeInputGradients(graph: Graph): Graph {
+  return rewritten(graph, (rewrite, at) => {
+    const sum = sumFrom(rewrite.graph, at);
     if (sum.length > 1) mergeTerms(rewrite, sum);
   });
 }
 
 /** A program in which dY₁ᵀ · X, dY₂ᵀ · X ... are [dY₁ dY₂ ...]ᵀ · X, where the gradients lie side by side. */
-export function mergeWeightGradients(program: Program): Program {
-  return rewritten(program, (rewrite, at) => {
-    const gradients = weightGradientsFrom(rewrite.program, at);
+export function mergeWeightGradients(graph: Graph): Graph {
+  return rewritten(graph, (rewrite, at) => {
+    const gradients = weightGradientsFrom(rewrite.graph, at);
     if (gradients.length > 1) mergeGradients(rewrite, gradients);
   });
 }
 
 /** A product, and the products that are added to it before anybody reads the sum. */
-function sumFrom({ calls }: Program, at: number): Placed[] {
+function sumFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isLowProduct(first) || !isInputGradient(first)) return [];
   const [sum] = first.outputs as [Operand];
@@ -63,17 +63,15 @@ function isInputGradient({ inputs: [dy, w], attributes }: Call): boolean {
 
 /** Merges those of a sum's terms whose gradients can be made side by side. */
 function mergeTerms(rewrite: Rewrite, sum: readonly Placed[]): void {
-  const { program, uses } = rewrite;
+  const { graph, uses } = rewrite;
   const able = sum
-    .filter(
-      ({ call: { inputs } }) => mayLieInRows(program, uses, inputs[0]!) && isMadeInRows(uses, inputs[0]!),
-    )
+    .filter(({ call: { inputs } }) => mayLieInRows(graph, uses, inputs[0]!) && isMadeInRows(uses, inputs[0]!))
     .toSorted((a, b) => a.call.inputs[1]!.offset - b.call.inputs[1]!.offset);
   const terms = longestRun(able, (a, b) => liesStacked([a.call.inputs[1]!, b.call.inputs[1]!]));
   const last = Math.max(...terms.map(({ at }) => at));
   const gradients = terms.map(({ call }) => call.inputs[0]!);
   const areDistinct = new Set(gradients.map(({ storage }) => storage)).size === terms.length;
-  if (terms.length < 2 || !areDistinct || !mayMove(program, terms, last)) return;
+  if (terms.length < 2 || !areDistinct || !mayMove(graph, terms, last)) return;
   const calls = sum.map(({ call }) => call);
   if (!rewrite.isFree(calls, gradients)) return;
   joinColumns(rewrite, gradients);
@@ -130,7 +128,7 @@ function longestRun<T>(list: readonly T[], follows: (a: T, b: T) => boolean): re
 }
 
 /** Gradients of weights that were multiplied with one activation, from the call at `at` on, as long as it stays what it is. */
-function weightGradientsFrom({ calls }: Program, at: number): Placed[] {
+function weightGradientsFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isWeightGradient(first)) return [];
   const [dy, x] = first.inputs as [Operand, Operand];
@@ -168,7 +166,7 @@ function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
     .toSorted((a, b) => a.call.inputs[0]!.offset - b.call.inputs[0]!.offset);
   const members = longestRun(able, ({ call: a }, { call: b }) => isBeside(a.inputs[0]!, b.inputs[0]!));
   const last = Math.max(...members.map(({ at }) => at));
-  if (members.length < 2 || !mayMove(rewrite.program, members, last)) return;
+  if (members.length < 2 || !mayMove(rewrite.graph, members, last)) return;
   const outputs = members.map(({ call }) => call.outputs[0]!);
   const isReadBefore = outputs.some(({ storage }) => {
     const reader = rewrite.uses.get(storage)![1];
@@ -196,9 +194,9 @@ function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
 }
 
 /** Whether a gradient fills a storage that its product alone writes first, so that it may be a part of another one. */
-function mayBeStacked({ program, uses }: Rewrite, call: Call): boolean {
+function mayBeStacked({ graph, uses }: Rewrite, call: Call): boolean {
   const [output] = call.outputs as [Operand];
-  return fillsIntermediate(program, output) && fillsVectors(output) && uses.get(output.storage)![0] === call;
+  return fillsIntermediate(graph, output) && fillsVectors(output) && uses.get(output.storage)![0] === call;
 }
 
 /** Whether the columns of `b`, both transposed, begin where those of `a` end. */

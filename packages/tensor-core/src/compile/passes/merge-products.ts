@@ -1,4 +1,4 @@
-import type { Program } from '../graph/graph.ts';
+import type { Graph } from '../graph/graph.ts';
 import { mergeInputGradients, mergeWeightGradients } from './merge-gradients.ts';
 import { mergeProjections } from './merge-projections.ts';
 
@@ -11,6 +11,6 @@ import { mergeProjections } from './merge-projections.ts';
  * Sums have the same terms as before; cublasLt may add them in another order, and the gradient of an activation is rounded
  * once and not once a product.
  */
-export function mergeProducts(program: Program): Program {
-  return mergeWeightGradients(mergeInputGradients(mergeProjections(program)));
+export function mergeProducts(graph: Graph): Graph {
+  return mergeWeightGradients(mergeInputGradients(mergeProjections(graph)));
 }

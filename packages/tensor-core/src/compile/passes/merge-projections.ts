@@ -1,5 +1,5 @@
 import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { membersOf } from './fused-ops.ts';
 import { fillsIntermediate, fillsVectors, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
 import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './low-products.ts';
@@ -15,15 +15,15 @@ const farthest = 32;
  * values are beside queries and keys, is a product of its own, for it would keep their memory too; its weights lie behind
  * theirs all the same.
  */
-export function mergeProjections(program: Program): Program {
-  return rewritten(program, (rewrite, at) => {
-    const projections = projectionsFrom(rewrite.program, at);
+export function mergeProjections(graph: Graph): Graph {
+  return rewritten(graph, (rewrite, at) => {
+    const projections = projectionsFrom(rewrite.graph, at);
     if (projections.length > 1) mergeAll(rewrite, projections);
   });
 }
 
 /** The projections of one activation, from the call at `at` on, as long as it stays what it is. */
-function projectionsFrom({ calls }: Program, at: number): Placed[] {
+function projectionsFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isProjection(first)) return [];
   const found: Placed[] = [{ call: first, at }];
@@ -46,13 +46,13 @@ function isProjection(call: Call): boolean {
 }
 
 function mergeAll(rewrite: Rewrite, projections: readonly Placed[]): void {
-  const { program, uses } = rewrite;
-  const joinable = projections.filter(({ call }) => mayLieInRows(program, uses, call.outputs[0]!));
+  const { graph, uses } = rewrite;
+  const joinable = projections.filter(({ call }) => mayLieInRows(graph, uses, call.outputs[0]!));
   const areStacked = liesStacked(joinable.map(({ call }) => call.inputs[1]!));
   const members = areStacked ? joinable : withOwnWeights(rewrite, joinable);
   const [first] = members;
   if (members.length < 2 || !first) return;
-  if (areStacked && !mayMove(program, members, first.at)) return;
+  if (areStacked && !mayMove(graph, members, first.at)) return;
   const groups = groupedByEnd(rewrite, members);
   const ordered = groups.flat().map(({ call }) => call);
   const weights = ordered.map((call) => call.inputs[1]!);
@@ -103,17 +103,17 @@ function groupedByEnd(rewrite: Rewrite, projections: readonly Placed[]): Placed[
 
 /** Those of different weights that are each all of a storage that one cast makes, which could stand before them all. */
 function withOwnWeights(rewrite: Rewrite, projections: readonly Placed[]): Placed[] {
-  const { program, uses } = rewrite;
+  const { graph, uses } = rewrite;
   const seen = new Set<number>();
   return projections.filter(({ call }) => {
     const [, w] = call.inputs as [Operand, Operand];
-    if (seen.has(w.storage) || !fillsIntermediate(program, w) || !fillsVectors(w)) return false;
+    if (seen.has(w.storage) || !fillsIntermediate(graph, w) || !fillsVectors(w)) return false;
     seen.add(w.storage);
     const [maker, ...others] = uses.get(w.storage)!;
     const isOnlyMaker = others.every(({ outputs }) => outputs.every(({ storage }) => storage !== w.storage));
     if (!isOnlyMaker || expressionOf(maker!) !== 'a' || maker!.op.mutates || maker!.live !== null)
       return false;
-    const between = program.calls.slice(projections[0]!.at, rewrite.placeOf(maker!));
+    const between = graph.calls.slice(projections[0]!.at, rewrite.placeOf(maker!));
     return leaveAsIs(between, maker!.inputs);
   });
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { sameShape } from '../../base/shape.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areIndependent, isSameOperand } from './operands.ts';
@@ -11,8 +11,8 @@ const farthest = 12;
  * A program in which two calls that do the same to tensors that lie alike are one kernel, where the op's kernel takes two:
  * the rotation of queries and keys, say, or what writes keys and values to a cache.
  */
-export function pairCalls(program: Program): Program {
-  const calls = [...program.calls];
+export function pairCalls(graph: Graph): Graph {
+  const calls = [...graph.calls];
   for (let first = 0; first < calls.length; first++) {
     if (!takesTwo(calls[first]!)) continue;
     const end = Math.min(calls.length, first + farthest);
@@ -30,7 +30,7 @@ export function pairCalls(program: Program): Program {
       break;
     }
   }
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
 /** The places of the inputs of which there are two in a pair. */

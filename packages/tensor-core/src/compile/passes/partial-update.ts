@@ -58,7 +58,7 @@ export function hoistCoefficients(rewrite: Rewrite, { call, byTensor }: Update):
   const op = gpuOp(`${call.op.name}_coefficients`, (context, _, [memory], attributes) =>
     byTensor.coefficients(context, memory!, attributes),
   );
-  rewrite.hoist({ ...call, op, inputs: [], outputs: [output] }, rewrite.program.calls[0]!);
+  rewrite.hoist({ ...call, op, inputs: [], outputs: [output] }, rewrite.graph.calls[0]!);
   return output;
 }
 

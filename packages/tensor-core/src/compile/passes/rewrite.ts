@@ -1,4 +1,4 @@
-import type { Call, Operand, Program, ProgramStorage } from '../graph/graph.ts';
+import type { Call, Operand, Graph, GraphStorage } from '../graph/graph.ts';
 import { usesOf } from './operands.ts';
 
 /** Where operands of storages come to lie, by the storages' numbers. */
@@ -12,21 +12,21 @@ export interface Placed {
 
 /** Changes of a program that do not touch one another, all made at once. */
 export class Rewrite {
-  readonly program: Program;
+  readonly graph: Graph;
   /** The calls that use each storage, in their order. */
   readonly uses: ReadonlyMap<number, readonly Call[]>;
   readonly #places: ReadonlyMap<Call, number>;
-  readonly #storages: ProgramStorage[];
+  readonly #storages: GraphStorage[];
   readonly #moves = new Map<number, (operand: Operand) => Operand>();
   /** What stands in the place of a call. */
   readonly #replaced = new Map<Call, readonly Call[]>();
   readonly #before = new Map<Call, Call[]>();
 
-  constructor(program: Program) {
-    this.program = program;
-    this.uses = usesOf(program.calls);
-    this.#places = new Map(program.calls.map((call, at) => [call, at]));
-    this.#storages = [...program.storages];
+  constructor(graph: Graph) {
+    this.graph = graph;
+    this.uses = usesOf(graph.calls);
+    this.#places = new Map(graph.calls.map((call, at) => [call, at]));
+    this.#storages = [...graph.storages];
   }
 
   placeOf(call: Call): number {
@@ -47,7 +47,7 @@ export class Rewrite {
   }
 
   /** Adds a storage, with what moves into it; gives its number. */
-  add(storage: ProgramStorage, moves: (joint: number) => Moves): number {
+  add(storage: GraphStorage, moves: (joint: number) => Moves): number {
     const joint = this.#storages.push(storage) - 1;
     for (const [number, move] of moves(joint)) this.#moves.set(number, move);
     return joint;
@@ -77,13 +77,13 @@ export class Rewrite {
   }
 
   /** The program with all changes; itself without any. */
-  finish(): Program {
-    if (this.#moves.size === 0 && this.#replaced.size === 0) return this.program;
-    const calls = this.program.calls.flatMap((call) => [
+  finish(): Graph {
+    if (this.#moves.size === 0 && this.#replaced.size === 0) return this.graph;
+    const calls = this.graph.calls.flatMap((call) => [
       ...(this.#before.get(call) ?? []),
       ...(this.#replaced.get(call) ?? [call]),
     ]);
-    return { ...this.program, storages: this.#storages, calls: calls.map((call) => this.#withMoves(call)) };
+    return { ...this.graph, storages: this.#storages, calls: calls.map((call) => this.#withMoves(call)) };
   }
 
   #withMoves(call: Call): Call {
@@ -95,8 +95,8 @@ export class Rewrite {
 }
 
 /** A program changed by `change` at each of its calls, again and again until nothing changes. */
-export function rewritten(program: Program, change: (rewrite: Rewrite, at: number) => void): Program {
-  for (let before = program; ;) {
+export function rewritten(graph: Graph, change: (rewrite: Rewrite, at: number) => void): Graph {
+  for (let before = graph; ;) {
     const rewrite = new Rewrite(before);
     for (let at = 0; at < before.calls.length; at++) change(rewrite, at);
     const after = rewrite.finish();

@@ -1,6 +1,6 @@
 import type { InPlaceScaling } from '../../op/cuda-lowering.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { gpuOp } from './gpu-op.ts';
 import { isSameOperand } from './operands.ts';
 import {
@@ -18,9 +18,9 @@ import { Rewrite } from './rewrite.ts';
  * them in memory first, as clipping by the norm does. A product is rounded as memory would have rounded it, so that the
  * results are the same bits. Gradients that somebody else reads behind that call, or that stay, are multiplied as before.
  */
-export function scaleInUpdate(program: Program): Program {
-  const rewrite = new Rewrite(program);
-  for (const call of program.calls) {
+export function scaleInUpdate(graph: Graph): Graph {
+  const rewrite = new Rewrite(graph);
+  for (const call of graph.calls) {
     const scaling = scalingOf(call);
     const updates = scaling && updatesByAll(rewrite, call);
     if (!updates) continue;
@@ -28,7 +28,7 @@ export function scaleInUpdate(program: Program): Program {
     rewrite.replace(call, factorCall(call, scaling, factor));
     for (const [place, update] of updates) {
       const coefficients = hoistCoefficients(rewrite, update);
-      rewrite.replace(program.calls[place]!, partialUpdate(update, update.tensors, { coefficients, factor }));
+      rewrite.replace(graph.calls[place]!, partialUpdate(update, update.tensors, { coefficients, factor }));
     }
   }
   return rewrite.finish();
@@ -56,7 +56,7 @@ function updatesByAll(rewrite: Rewrite, call: Call): Map<number, Update> | null 
     scaled.get(operand.storage)?.some((product) => isSameOperand(product, operand)) ?? false;
   const updates = new Map<number, Update>();
   for (const storage of scaled.keys()) {
-    if (!isIntermediate(rewrite.program, storage)) return null;
+    if (!isIntermediate(rewrite.graph, storage)) return null;
     for (const reader of rewrite.uses.get(storage)!) {
       const place = rewrite.placeOf(reader);
       if (place <= rewrite.placeOf(call) || updates.has(place)) continue;

@@ -1,6 +1,6 @@
 import type { CudaProperties } from '../../cuda/kernel.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { areIndependent } from './operands.ts';
 import {
   type TensorUpdate,
@@ -27,10 +27,10 @@ interface EarlyTensor {
  * update finds them. The results are the same bits. Gradients that are looked at together first, as clipping and a scaler
  * do, are there together.
  */
-export function updateEarly(program: Program, { l2Bytes }: Pick<CudaProperties, 'l2Bytes'>): Program {
-  const rewrite = new Rewrite(program);
+export function updateEarly(graph: Graph, { l2Bytes }: Pick<CudaProperties, 'l2Bytes'>): Graph {
+  const rewrite = new Rewrite(graph);
   const behind = new Map<number, Call[]>();
-  for (const call of program.calls) {
+  for (const call of graph.calls) {
     const update = updateOf(call);
     const groups = update ? groupsOf(earlyTensors(rewrite, call, update), l2Bytes / 2) : [];
     if (groups.length === 0) continue;
@@ -44,7 +44,7 @@ export function updateEarly(program: Program, { l2Bytes }: Pick<CudaProperties, 
       behind.set(place, [...(behind.get(place) ?? []), partialUpdate(update!, tensors, numbers)]);
     }
   }
-  for (const [place, parts] of behind) rewrite.addBehind(program.calls[place]!, parts);
+  for (const [place, parts] of behind) rewrite.addBehind(graph.calls[place]!, parts);
   return rewrite.finish();
 }
 
@@ -72,16 +72,16 @@ function earlyTensors(rewrite: Rewrite, call: Call, update: Update): EarlyTensor
 
 /** The place of the last call in front of `before` that `call` may not change places with; -1 for none. */
 function lastConflict(rewrite: Rewrite, call: Call, before: number): number {
-  const { program, uses } = rewrite;
+  const { graph, uses } = rewrite;
   const storages = new Set([...call.inputs, ...call.outputs].map(({ storage }) => storage));
   return [...storages]
     .flatMap((storage) => uses.get(storage)!.map((user) => rewrite.placeOf(user)))
-    .filter((place) => place < before && !areIndependent(call, program.calls[place]!))
+    .filter((place) => place < before && !areIndependent(call, graph.calls[place]!))
     .reduce((last, place) => Math.max(last, place), -1);
 }
 
-function isFreedBehind({ program, uses }: Rewrite, { storage }: Operand, reader: Call): boolean {
-  return isIntermediate(program, storage) && uses.get(storage)!.at(-1) === reader;
+function isFreedBehind({ graph, uses }: Rewrite, { storage }: Operand, reader: Call): boolean {
+  return isIntermediate(graph, storage) && uses.get(storage)!.at(-1) === reader;
 }
 
 /** Tensors that are updated together. Each group frees `mostBytes`, and what more is ready with its last tensor. */

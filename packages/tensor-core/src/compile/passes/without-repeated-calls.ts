@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Call, Operand, Program } from '../graph/graph.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { isCast } from './is-op.ts';
 
 /** A first result that nobody else needs any more is kept for a repetition's readers if it has no more bytes than these. */
@@ -11,14 +11,14 @@ const mostBytesKept = 2 ** 16;
  * anybody else, are made as they were. So are those whose first form nobody needs until then, as in a checkpoint's second
  * run: it would have to be kept in memory in between.
  */
-export function withoutRepeatedCalls(program: Program): Program {
-  const repeats = new Repeats(program);
-  const calls = program.calls.flatMap((call, at) => repeats.next(call, at) ?? []);
-  return calls.length === program.calls.length ? program : { ...program, calls };
+export function withoutRepeatedCalls(graph: Graph): Graph {
+  const repeats = new Repeats(graph);
+  const calls = graph.calls.flatMap((call, at) => repeats.next(call, at) ?? []);
+  return calls.length === graph.calls.length ? graph : { ...graph, calls };
 }
 
 class Repeats {
-  readonly #program: Program;
+  readonly #graph: Graph;
   /** The place of the last call that uses a storage. */
   readonly #lastUses = new Map<number, number>();
   /** How many calls write a storage. */
@@ -31,9 +31,9 @@ class Repeats {
   /** By the storages of repeated results, those of the first ones. */
   readonly #moves = new Map<number, number>();
 
-  constructor(program: Program) {
-    this.#program = program;
-    program.calls.forEach(({ inputs, outputs }, at) => {
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    graph.calls.forEach(({ inputs, outputs }, at) => {
       for (const { storage } of [...inputs, ...outputs]) this.#lastUses.set(storage, at);
       for (const { storage } of outputs) count(this.#writers, storage);
     });
@@ -73,14 +73,14 @@ class Repeats {
       new Set(outputs.map(({ storage }) => storage)).size === outputs.length &&
       outputs.every(
         ({ storage }) =>
-          this.#program.storages[storage]!.source.kind === 'made' && this.#writers.get(storage) === 1,
+          this.#graph.storages[storage]!.source.kind === 'made' && this.#writers.get(storage) === 1,
       )
     );
   }
 
   /** Those are left to `carryLowPrecisionCopies`, which tells them apart by when a parameter is updated. */
   #castsParameter({ op, inputs }: Call): boolean {
-    return isCast(op) && this.#program.storages[inputs[0]!.storage]!.source.kind === 'captured';
+    return isCast(op) && this.#graph.storages[inputs[0]!.storage]!.source.kind === 'captured';
   }
 
   #keyOf({ op, inputs, outputs }: Call): string {
@@ -92,7 +92,7 @@ class Repeats {
       ...layoutOf(input),
     ]);
     const made = outputs.map((output) => [
-      this.#program.storages[output.storage]!.byteLength,
+      this.#graph.storages[output.storage]!.byteLength,
       ...layoutOf(output),
     ]);
     return JSON.stringify([number, read, made]);
@@ -100,7 +100,7 @@ class Repeats {
 
   /** Whether readers of what `call` makes can read what `first` has made, and memory holds hardly more then. */
   #mayServe(first: Call, call: Call, at: number): boolean {
-    const { kept } = this.#program;
+    const { kept } = this.#graph;
     return call.outputs.every(({ storage, byteLength }, i) => {
       const from = first.outputs[i]!.storage;
       const isThere = kept.has(from) || this.#lastUses.get(from)! >= at;

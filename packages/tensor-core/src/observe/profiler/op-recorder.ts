@@ -1,6 +1,6 @@
 import type { TensorSpec } from '../../base/memory-view.ts';
 import { type Observer, observeOps } from '../../op/observers.ts';
-import type { ProgramReplay, ReplayedCall, ReplayedOp } from '../../op/replay.ts';
+import type { Replay, ReplayedCall, ReplayedOp } from '../../op/replay.ts';
 import type { OperandLayout } from '../../op/operand-layout.ts';
 import type { Device } from '../../tensor/device.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
@@ -42,7 +42,7 @@ export interface OpCall {
 
 /** A graph as it was launched. */
 interface Launch {
-  readonly replay: ProgramReplay;
+  readonly replay: Replay;
   /** How many ops had run by themselves before it. */
   readonly opsBefore: number;
   readonly outerRange: OpenRange | null;
@@ -107,7 +107,7 @@ export class OpRecorder implements Observer {
     else this.#endMs.push(performance.now());
   }
 
-  beforeReplay(replay: ProgramReplay): void {
+  beforeReplay(replay: Replay): void {
     this.#launches.push({
       replay,
       opsBefore: this.#endMs.length,
@@ -118,7 +118,7 @@ export class OpRecorder implements Observer {
     });
   }
 
-  afterReplay(_: ProgramReplay, failed: boolean): void {
+  afterReplay(_: Replay, failed: boolean): void {
     if (failed) this.#launches.pop();
     else this.#launches.at(-1)!.endMs = performance.now();
   }

@@ -1,14 +1,14 @@
 import { checkNumber } from '../../base/check-value.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
-import type { CudaContext, DeferredOutputs, EdgePlaces, KernelEdges } from '../../op/cuda-lowering.ts';
+import type { CudaContext, DeferredOutputs, FusionPlaces, KernelFusion } from '../../op/cuda-lowering.ts';
 import type { CudaProperties } from '../../cuda/kernel.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { computeDType } from '../../base/dtype.ts';
 import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { formatShape } from '../../base/shape.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
-import { noEdges } from '../support/no-fusion.ts';
+import { noFusion } from '../support/no-fusion.ts';
 import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { foldRows } from './norm-fold.ts';
@@ -23,7 +23,7 @@ const backwardBlocksPerMultiprocessor = 2;
 /** Threads keep a part of a row in registers up to this length at least, forward and backward. */
 const longestRow = 8192;
 /** Forward, x is loaded and y stored; backward, dy and dx. */
-export const normEdges: EdgePlaces = { input: 0, output: 0, longestRow };
+export const normEdges: FusionPlaces = { input: 0, output: 0, longestRow };
 
 /** Throws a ShapeError or DTypeError unless `parameters` are vectors that fit the last dimension of `x`. */
 export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record<string, TensorSpec>>): void {
@@ -58,7 +58,7 @@ export interface NormForward {
   readonly rstd: MemoryView;
 }
 
-export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, edges = noEdges): void {
+export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, edges = noFusion): void {
   const { x, weight, bias, y, mean, rstd } = tensors;
   if (x.size === 0) return;
   const columns = x.shape.at(-1)!;
@@ -118,7 +118,7 @@ function launchNormBackwardRows(
   context: CudaContext,
   tensors: NormBackward,
   partials: readonly { readonly address: number }[],
-  edges: KernelEdges,
+  edges: KernelFusion,
 ): void {
   const { dy, x, weight, mean, rstd, dx } = tensors;
   const { defines, blocks, rows, columns } = backwardPlan(context.properties, tensors);
@@ -145,7 +145,7 @@ export function launchNormBackward(
   context: CudaContext,
   tensors: NormBackward,
   parameterGradients: readonly MemoryView[],
-  edges = noEdges,
+  edges = noFusion,
 ): void {
   if (tensors.weight.size === 0) return;
   const spec = partialSpec(backwardPlan(context.properties, tensors), tensors.x);
@@ -165,7 +165,7 @@ export function deferredNormSums(
       const spec = partialSpec(backwardPlan(properties, tensors), tensors.x);
       return outputs.slice(1).map(() => spec);
     },
-    launch: (context, inputs, [dx, ...partials], edges = noEdges) =>
+    launch: (context, inputs, [dx, ...partials], edges = noFusion) =>
       launchNormBackwardRows(context, tensorsOf(inputs, dx!), partials, edges),
     finish: foldRows,
   };

@@ -16,7 +16,7 @@ import {
 } from '../../../src/index.ts';
 import { apply } from '../../../src/op/apply.ts';
 import { hoistUpdates } from '../../../src/compile/cpu/hoist-updates.ts';
-import { opNames, programOf } from '../traced-graph.ts';
+import { opNames, graphOf } from '../traced-graph.ts';
 
 /** parameter - gradient / 8, in place and piece by piece as an optimizer's. */
 const descend = defineOp<undefined>({
@@ -40,11 +40,11 @@ const update = (parameter: Tensor, gradient: Tensor) => {
 
 /** The names of the ops of what `fn` does, as a program would run them: each call a step of its own. */
 function order(fn: () => readonly Tensor[]): string[] {
-  const { program } = programOf(fn);
-  const steps = program.calls.map((call) => ({ calls: [call] }));
+  const { graph } = graphOf(fn);
+  const steps = graph.calls.map((call) => ({ calls: [call] }));
   const isUpdate = ({ calls: [call] }: (typeof steps)[number]) => call!.op === (descend as never);
-  const calls = hoistUpdates(steps, program.storages, isUpdate).flatMap((step) => step.calls);
-  return opNames({ ...program, calls });
+  const calls = hoistUpdates(steps, graph.storages, isUpdate).flatMap((step) => step.calls);
+  return opNames({ ...graph, calls });
 }
 
 describe('the order of updates', () => {

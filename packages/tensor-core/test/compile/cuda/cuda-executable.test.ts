@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   DeviceError,
-  type ProgramExplanation,
+  type CompileExplanation,
   type Tensor,
   add,
   addInPlace,
@@ -83,7 +83,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
         bytesInRegisters: 12,
       },
     ]);
-    const [{ nodes, nodesBefore, table }] = f.explain() as [ProgramExplanation];
+    const [{ nodes, nodesBefore, table }] = f.explain() as [CompileExplanation];
     expect(table.map(({ op, members }) => [op, members])).toEqual([
       ['fused_add_mul', ['add', 'mul']],
       ['softmax', []],

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { autocast, full, keep, matmul, scope, sum } from '../../../src/index.ts';
-import { negligibleBytes, planProgram } from '../../../src/compile/cuda/schedule.ts';
-import type { Program } from '../../../src/compile/graph/graph.ts';
+import { negligibleBytes, scheduleGraph } from '../../../src/compile/cuda/schedule.ts';
+import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
-import { programOf } from '../traced-graph.ts';
+import { graphOf } from '../traced-graph.ts';
 
 const device = openPlanningDevice();
 const size = 2048;
@@ -18,7 +18,7 @@ const weights = [1, 2, 3].map((value) => {
 const x = full([8, size], 1, { device });
 
 /** Both passes through three weights, whose gradients stay. */
-const { program } = programOf(() =>
+const { graph } = graphOf(() =>
   scope(() => {
     const y = autocast('bfloat16', () => weights.reduce((input, weight) => matmul(input, weight), x));
     sum(y).backward();
@@ -32,13 +32,13 @@ function planned(mostBytes: number): {
   bytes: number;
   carries: (weight: number) => boolean;
 } {
-  const plan = planProgram({ ...program, eagerPeakBytes: mostBytes - negligibleBytes }, device.facts);
-  const copies = plan.program.storages.filter(({ source }) => source.kind === 'copy');
+  const plan = scheduleGraph({ ...graph, eagerPeakBytes: mostBytes - negligibleBytes }, device.facts);
+  const copies = plan.graph.storages.filter(({ source }) => source.kind === 'copy');
   const held = copies.reduce((sum, { byteLength }) => sum + byteLength, plan.arena.byteLength);
-  return { copies: copies.length, bytes: held, carries: (weight) => carries(plan.program, weight) };
+  return { copies: copies.length, bytes: held, carries: (weight) => carries(plan.graph, weight) };
 }
 
-function carries({ storages }: Program, weight: number): boolean {
+function carries({ storages }: Graph, weight: number): boolean {
   return storages.some(
     ({ source }) =>
       source.kind === 'copy' &&
@@ -49,7 +49,7 @@ function carries({ storages }: Program, weight: number): boolean {
   );
 }
 
-describe('planProgram', () => {
+describe('scheduleGraph', () => {
   const gradients = 3 * gradientBytes;
   const all = planned(Infinity);
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Device, Tensor } from '../../../src/index.ts';
 import { accumulateEmbeddings } from '../../../src/compile/passes/accumulate-embeddings.ts';
-import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const both = 'fused_embeddingBackward_add_';
 
@@ -13,8 +13,8 @@ export function describeAccumulatedEmbeddings(open: () => Device): void {
   const ids = (values: number[], dtype: 'int32' | 'int64' = 'int64') =>
     t.tensor(values, { device: open(), dtype });
   const left = (fn: () => readonly Tensor[]) => {
-    const traced = programOf(fn);
-    const changed = accumulateEmbeddings(traced.program);
+    const traced = graphOf(fn);
+    const changed = accumulateEmbeddings(traced.graph);
     // Of rows that nobody looked up a -0 stays one.
     expectSameBits(traced, changed, { zerosMayDiffer: true });
     return opNames(changed);

@@ -4,7 +4,7 @@ import type { Tensor } from '../../../src/index.ts';
 import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const [batch, length, heads, dimension] = [2, 3, 2, 4];
 const tokens = [batch, length, heads, dimension];
@@ -56,9 +56,9 @@ describe.skipIf(hostCompilerVersion() === null)('copies folded into what they co
       () => [t.contiguous(t.transpose(t.reshape(t.mul(q, 2), [batch * length, heads, dimension]), 0, 1))],
     ],
   ])('%s', (_, names, fn) => {
-    const traced = programOf(fn);
-    const folded = foldCopies(traced.program);
-    expect(opNames(traced.program)).toContain('copy');
+    const traced = graphOf(fn);
+    const folded = foldCopies(traced.graph);
+    expect(opNames(traced.graph)).toContain('copy');
     expect(opNames(folded)).toEqual(names);
     expectSameBits(traced, folded);
   });
@@ -92,9 +92,9 @@ describe.skipIf(hostCompilerVersion() === null)('copies folded into what they co
     ],
     ['the copy is another op of that name', () => [t.apply(threefoldCopy, [t.neg(q)], undefined)[0]!]],
   ])('not where %s', (_, fn) => {
-    const traced = programOf(fn);
-    const folded = foldCopies(traced.program);
-    expect(opNames(folded)).toEqual(opNames(traced.program));
+    const traced = graphOf(fn);
+    const folded = foldCopies(traced.graph);
+    expect(opNames(folded)).toEqual(opNames(traced.graph));
     expectSameBits(traced, folded);
   });
 });
@@ -137,8 +137,8 @@ describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
     ],
     ['with their copies', ['fused_rope_rope'], () => [q, k].map((x) => merged(t.rope(x, cosine, sine)))],
   ])('%s', (_, names, fn) => {
-    const traced = programOf(fn);
-    const paired = pairCalls(foldCopies(traced.program));
+    const traced = graphOf(fn);
+    const paired = pairCalls(foldCopies(traced.graph));
     expect(opNames(paired)).toEqual(names);
     expectSameBits(traced, paired);
   });
@@ -151,11 +151,11 @@ describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
       () => t.rope(t.cast(k, 'float64'), cosine, sine),
       () => t.rope(t.slice(k, 0, 0, 1), cosine, sine),
     ]) {
-      const traced = programOf(() => {
+      const traced = graphOf(() => {
         const y = t.rope(q, cosine, sine);
         return [y, second(y)];
       });
-      expect(opNames(pairCalls(traced.program))).not.toContain('fused_rope_rope');
+      expect(opNames(pairCalls(traced.graph))).not.toContain('fused_rope_rope');
     }
   });
 
@@ -163,29 +163,29 @@ describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
     const leaf = t.copy(dense).requiresGrad_();
     const turned = t.rope(leaf, cosine, sine);
     const [above, other] = [t.mul(dense, 2), t.mul(dense, 3)];
-    const back = programOf(() => {
+    const back = graphOf(() => {
       const y = t.rope(other, cosine, sine);
       turned.backward(above);
       return [y, leaf.grad!.detach()];
     });
-    expect(opNames(pairCalls(back.program)).filter((name) => name === 'rope')).toHaveLength(2);
-    const folded = programOf(() => [merged(t.rope(q, cosine, sine)), t.rope(k, cosine, sine)]);
-    expect(opNames(pairCalls(foldCopies(folded.program)))).toEqual(['rope', 'rope']);
+    expect(opNames(pairCalls(back.graph)).filter((name) => name === 'rope')).toHaveLength(2);
+    const folded = graphOf(() => [merged(t.rope(q, cosine, sine)), t.rope(k, cosine, sine)]);
+    expect(opNames(pairCalls(foldCopies(folded.graph)))).toEqual(['rope', 'rope']);
   });
 
   it('of writes to caches, but not from one of them', () => {
     const index = t.tensor([1, 0], { device, dtype: 'int64' });
     const [first, second, rows] = [random([6, 8], 8), random([6, 8], 9), random([2, 8], 10)];
     const written = (source: (cache: Tensor) => Tensor) =>
-      programOf(() => {
+      graphOf(() => {
         const both = [t.mul(first, 2), t.mul(second, 2)] as const;
         const sources = both.map(source);
         t.indexCopyInPlace(t.slice(both[0], 0, 0, 4), 0, index, sources[0]!);
         t.indexCopyInPlace(t.slice(both[1], 0, 0, 4), 0, index, sources[1]!);
         return both;
       });
-    const names = (traced: ReturnType<typeof programOf>) => {
-      const paired = pairCalls(traced.program);
+    const names = (traced: ReturnType<typeof graphOf>) => {
+      const paired = pairCalls(traced.graph);
       expectSameBits(traced, paired);
       return opNames(paired).filter((name) => /indexCopy|index_copy/.test(name));
     };

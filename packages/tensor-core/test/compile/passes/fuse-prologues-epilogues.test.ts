@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
-import { fuseEdges } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
+import { fuseProloguesAndEpilogues } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges of norms', () => {
   const device = openEmulatedDevice();
@@ -18,8 +18,8 @@ describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges o
   const [column, longRow, longWeight] = [random([5, 1], 8), random([1, 8200], 9), random([8200], 10)];
 
   const fused = (fn: () => readonly Tensor[]) => {
-    const traced = programOf(fn);
-    const changed = fuseEdges(fusePointwise(traced.program));
+    const traced = graphOf(fn);
+    const changed = fuseProloguesAndEpilogues(fusePointwise(traced.graph));
     expectSameBits(traced, changed);
     return changed;
   };
@@ -45,15 +45,15 @@ describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges o
       const sum = t.add(x, low);
       return [t.rmsNorm(sum, weight, 1e-5, { dtype: 'bfloat16' }), sum];
     };
-    const program = fused(residual);
-    expect(opNames(program)).toEqual(['fused_add_rmsNorm']);
-    expect(program.calls[0]!.outputs.map(({ dtype }) => dtype)).toEqual(['float32', 'bfloat16', 'float32']);
+    const graph = fused(residual);
+    expect(opNames(graph)).toEqual(['fused_add_rmsNorm']);
+    expect(graph.calls[0]!.outputs.map(({ dtype }) => dtype)).toEqual(['float32', 'bfloat16', 'float32']);
   });
 
   it('writes no more than somebody reads', () => {
-    const program = fused(() => [t.cast(t.rmsNorm(t.mul(t.add(x, row), one), weight), 'float16')]);
-    expect(opNames(program)).toEqual(['fused_add_mul_rmsNorm_cast']);
-    const [call] = program.calls;
+    const graph = fused(() => [t.cast(t.rmsNorm(t.mul(t.add(x, row), one), weight), 'float16')]);
+    expect(opNames(graph)).toEqual(['fused_add_mul_rmsNorm_cast']);
+    const [call] = graph.calls;
     expect(call!.inputs).toHaveLength(4);
     expect(call!.outputs.map(({ shape, dtype }) => [dtype, ...shape])).toEqual([
       ['float32', 5],
@@ -77,17 +77,17 @@ describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges o
   });
 
   it('the sum of its input and its output', () => {
-    const program = fused(() => {
+    const graph = fused(() => {
       const sum = t.add(x, low);
       return [t.add(sum, t.rmsNorm(sum, weight))];
     });
-    expect(opNames(program)).toEqual(['fused_add_rmsNorm_add']);
+    expect(opNames(graph)).toEqual(['fused_add_rmsNorm_add']);
   });
 
   it('gradients, with sums in place', () => {
     const running = random(shape, 7);
     const norm = (y: Tensor) => t.rmsNorm(y, weight, 1e-5, { dtype: 'bfloat16' });
-    const program = fused(
+    const graph = fused(
       backward(
         x,
         norm,
@@ -103,7 +103,7 @@ describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges o
         },
       ),
     );
-    expect(opNames(program).find((name) => name.includes('Backward'))).toMatch(
+    expect(opNames(graph).find((name) => name.includes('Backward'))).toMatch(
       /^fused_mul_add__rmsNormBackward_.*add__cast$/,
     );
   });

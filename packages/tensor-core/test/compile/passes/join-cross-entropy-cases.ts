@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Device, Tensor } from '../../../src/index.ts';
 import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy.ts';
-import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const bothNames = /^fused_(cast_)?crossEntropy_(fill__)?crossEntropyBackward(_cast)?$/;
 
@@ -20,12 +20,12 @@ export function describeJointCrossEntropy(open: () => Device): void {
   /** The names of the ops that are left of `loss` of the leaf's values, and of the gradient of what `above` makes of it. */
   const joined = (leaf: Tensor, loss: (logits: Tensor) => Tensor, above = (x: Tensor) => x) => {
     leaf.grad = null;
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       const value = loss(leaf);
       above(value).backward();
       return [value.detach(), leaf.grad!.detach()];
     });
-    const changed = joinCrossEntropy(traced.program);
+    const changed = joinCrossEntropy(traced.graph);
     expectSameBits(traced, changed);
     leaf.grad = null;
     return opNames(changed);
@@ -138,14 +138,14 @@ export function describeJointCrossEntropy(open: () => Device): void {
   it('of logits that are cast, one of which comes from above, too', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12], 'bfloat16');
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       leaf.grad = null;
       const wide = t.cast(leaf, 'float32');
       const value = t.crossEntropy(wide, targets);
       value.backward(t.select(t.select(wide.detach(), 0, 0), 0, 1));
       return [value.detach(), leaf.grad!.detach()];
     });
-    const changed = joinCrossEntropy(traced.program);
+    const changed = joinCrossEntropy(traced.graph);
     expectSameBits(traced, changed);
     expect(opNames(changed)).toEqual(['cast', 'fused_crossEntropy_crossEntropyBackward_cast']);
   });
@@ -160,7 +160,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(halved.filter((name) => bothNames.test(name))).toHaveLength(1);
   });
 
-  it('twice in one program', () => {
+  it('twice in one graph', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12]);
     const loss = (x: Tensor) => t.add(t.crossEntropy(x, targets), t.crossEntropy(t.neg(x), targets));
@@ -179,36 +179,36 @@ export function describeJointCrossEntropy(open: () => Device): void {
     isApart(joined(leafOf([8, 12]), loss, (value) => t.mul(t.add(value, 0), t.exp(value))));
     // Seen by the host's own function only, but made of the loss.
     const leaf = leafOf([8, 12]);
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       const value = loss(leaf);
       t.copyInPlace(total, value.detach());
       value.backward(t.copy(total));
       return [leaf.grad!.detach()];
     });
-    isApart(opNames(joinCrossEntropy(traced.program)));
+    isApart(opNames(joinCrossEntropy(traced.graph)));
     const constant = leafOf([8, 12]).detach();
-    isApart(opNames(joinCrossEntropy(programOf(() => [loss(constant)]).program)));
+    isApart(opNames(joinCrossEntropy(graphOf(() => [loss(constant)]).graph)));
   });
 
   it('of logits that are written before their gradient is made: never', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12]);
     // The tape would refuse; a program of smaller parts may not.
-    const { program } = programOf(() => {
+    const { graph } = graphOf(() => {
       const logits = t.neg(leaf);
       const value = t.crossEntropy(logits, targets);
       value.backward();
       return [value.detach(), leaf.grad!.detach()];
     });
-    const at = program.calls.findIndex(({ op }) => op.name === 'crossEntropyBackward');
-    const [write] = programOf(() => {
+    const at = graph.calls.findIndex(({ op }) => op.name === 'crossEntropyBackward');
+    const [write] = graphOf(() => {
       const made = t.neg(leaf.detach());
       t.fillInPlace(made, 1);
       return [made];
-    }).program.calls.slice(-1);
-    const logits = program.calls[at]!.inputs[1]!;
-    const calls = program.calls.toSpliced(at, 0, { ...write!, inputs: [logits], outputs: [logits] });
-    const changed = joinCrossEntropy({ ...program, calls });
+    }).graph.calls.slice(-1);
+    const logits = graph.calls[at]!.inputs[1]!;
+    const calls = graph.calls.toSpliced(at, 0, { ...write!, inputs: [logits], outputs: [logits] });
+    const changed = joinCrossEntropy({ ...graph, calls });
     expect(opNames(changed)).toEqual(calls.map(({ op }) => op.name));
   });
 }

@@ -29,7 +29,7 @@ function operand(
   };
 }
 
-describe('operands of a program', () => {
+describe('operands of a graph', () => {
   it('are the same where nothing differs', () => {
     const one = operand([2, 3], { offset: 4 });
     expect(isSameOperand(one, operand([2, 3], { offset: 4 }))).toBe(true);

@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const random = (shape: readonly number[], seed: number) =>
   t.randn(shape, { generator: new t.Generator(seed) });
@@ -11,8 +11,8 @@ const [x, y] = [random([4, 6], 1), random([4, 6], 2)];
 
 /** The names of the ops that are left, once what they give has been found equal. */
 function left(fn: () => readonly Tensor[]): string[] {
-  const traced = programOf(fn);
-  const changed = withoutRepeatedCalls(traced.program);
+  const traced = graphOf(fn);
+  const changed = withoutRepeatedCalls(traced.graph);
   expectSameBits(traced, changed);
   return opNames(changed);
 }
@@ -107,10 +107,10 @@ describe('calls that repeat an earlier one', () => {
   it('never are random ones', () => {
     const generator = new t.Generator(5);
     const draw = () => t.dropout(x, { p: 0.5, generator });
-    const { program } = programOf(() => [t.sub(draw(), draw())]);
-    expect(opNames(withoutRepeatedCalls(program))).toEqual(['dropout', 'dropout', 'sub']);
+    const { graph } = graphOf(() => [t.sub(draw(), draw())]);
+    expect(opNames(withoutRepeatedCalls(graph))).toEqual(['dropout', 'dropout', 'sub']);
     const noise = () => t.uniform([4, 6], { generator });
-    const filled = programOf(() => [t.sub(noise(), noise())]).program;
+    const filled = graphOf(() => [t.sub(noise(), noise())]).graph;
     expect(withoutRepeatedCalls(filled)).toBe(filled);
   });
 
@@ -129,8 +129,8 @@ describe('calls that repeat an earlier one', () => {
     let calls = 0;
     const next = () => ++calls;
     const call = () => t.applyOne(counted, [x], { next });
-    const { program } = programOf(() => [t.sub(call(), call())]);
-    expect(withoutRepeatedCalls(program)).toBe(program);
+    const { graph } = graphOf(() => [t.sub(call(), call())]);
+    expect(withoutRepeatedCalls(graph)).toBe(graph);
   });
 
   it('are those of attributes that say all that they are', () => {
@@ -225,14 +225,14 @@ describe('calls that repeat an earlier one', () => {
 
   it('leave the second run of a checkpoint alone', () => {
     const weight = t.tensor(random([3000, 1], 7).toArray() as number[][], { requiresGrad: true });
-    const { program } = programOf(() => {
+    const { graph } = graphOf(() => {
       const hidden = (h: Tensor) =>
         t.sum(t.exp(t.matmul(h, t.transpose(weight))), { dims: 1, keepDims: true });
       const out = t.checkpoint(hidden, t.mul(weight, t.select(t.select(x, 0, 0), 0, 0)));
       t.backward(t.sum(t.mul(out, out)));
       return [weight.grad!.detach()];
     });
-    expect(opNames(withoutRepeatedCalls(program)).filter((name) => name === 'exp')).toHaveLength(2);
+    expect(opNames(withoutRepeatedCalls(graph)).filter((name) => name === 'exp')).toHaveLength(2);
   });
 });
 

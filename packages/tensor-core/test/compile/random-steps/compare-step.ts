@@ -24,7 +24,7 @@ export interface StepOutcome {
 }
 
 interface Explained {
-  explain(): readonly t.ProgramExplanation[];
+  explain(): readonly t.CompileExplanation[];
 }
 
 type Numbers = Record<string, readonly unknown[]>;

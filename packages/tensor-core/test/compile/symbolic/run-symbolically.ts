@@ -1,7 +1,7 @@
 import { withoutCopies } from '../../../src/compile/passes/copying-op.ts';
 import { isFused } from '../../../src/compile/passes/fused-ops.ts';
 import { placesRead } from '../../../src/compile/passes/pointwise-call.ts';
-import type { Call, Operand, Program } from '../../../src/compile/graph/graph.ts';
+import type { Call, Operand, Graph } from '../../../src/compile/graph/graph.ts';
 import { checkKernel } from './check-kernels.ts';
 import { SymbolicMemory, isSamePlace } from './symbolic-memory.ts';
 import { type PartialOps, partialOps, symbolsOf } from './symbolic-ops.ts';
@@ -15,16 +15,16 @@ type Values = readonly Symbol[];
  * threads of it may still read, or does work whose operands it has not got. Storages may take over the memory of others.
  */
 export function runSymbolically(
-  program: Program,
-  traced: Program,
+  graph: Graph,
+  traced: Graph,
   garbage: string,
   takenOver: ReadonlyMap<number, number> = new Map(),
 ): Map<number, Int32Array> {
-  const memory = new SymbolicMemory(program, garbage, takenOver);
+  const memory = new SymbolicMemory(graph, garbage, takenOver);
   const parts = partialOps(traced.calls);
-  for (const { source } of program.storages)
+  for (const { source } of graph.storages)
     if (source.kind === 'copy') for (const cast of source.casts) runCall(cast, memory, parts);
-  for (const call of program.calls) runCall(call, memory, parts);
+  for (const call of graph.calls) runCall(call, memory, parts);
   const seen = traced.storages.flatMap(({ source }, number) =>
     source.kind !== 'made' || traced.kept.has(number) ? [number] : [],
   );

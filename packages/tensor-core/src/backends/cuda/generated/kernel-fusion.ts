@@ -1,4 +1,4 @@
-import type { KernelEdges } from '../../../op/cuda-lowering.ts';
+import type { KernelFusion } from '../../../op/cuda-lowering.ts';
 import type { KernelSpec } from '../../../cuda/kernel.ts';
 import type { DType } from '../../../base/dtype.ts';
 import { storageType } from '../../../op/kernel-arguments/c-types.ts';
@@ -14,10 +14,10 @@ import {
  * How a kernel that works on [rows, columns] reads an operand: element by element, one for each column, one for all, or by
  * rows of a table whose numbers lie in memory.
  */
-export type EdgeWalk = 'dense' | 'columns' | 'one' | 'rows';
+export type OperandWalk = 'dense' | 'columns' | 'one' | 'rows';
 
 /** A table whose rows an edge reads by their numbers. */
-export interface EdgeLookup {
+export interface RowLookup {
   /** Of the numbers. */
   readonly ids: DType;
   readonly rows: number;
@@ -25,10 +25,10 @@ export interface EdgeLookup {
 }
 
 /** Element-wise work at an edge of a kernel, whose operands but one lie in memory. */
-export interface EdgeSignature {
+export interface FusedSignature {
   readonly pointwise: PointwiseSignature;
   /** The inputs that the expressions read, and how; null for the one that the kernel has made. */
-  readonly read: readonly { readonly input: number; readonly walk: EdgeWalk | null }[];
+  readonly read: readonly { readonly input: number; readonly walk: OperandWalk | null }[];
   /** Of each output, whether it is written to memory. */
   readonly stores: readonly boolean[];
   /** Behind a kernel: whether what it has made is written to memory, too. */
@@ -36,19 +36,19 @@ export interface EdgeSignature {
   /** Before a kernel: which output it works on. */
   readonly result: number;
   /** Before a kernel: of the operand that is read by rows. */
-  readonly lookup?: EdgeLookup;
+  readonly lookup?: RowLookup;
 }
 
 /** What stands before and behind a kernel; null for nothing. */
-export interface EdgeSignatures {
-  readonly before: EdgeSignature | null;
-  readonly after: EdgeSignature | null;
+export interface FusionSignatures {
+  readonly before: FusedSignature | null;
+  readonly after: FusedSignature | null;
 }
 
 const pointerBytes = 8;
 
 /** The text of the header fusion.cuh; see there. */
-export function edgesSource({ before, after }: EdgeSignatures): string {
+export function fusionSource({ before, after }: FusionSignatures): string {
   return `#include "no_fusion.cuh"
 #include "wide_vector.cuh"
 
@@ -68,7 +68,7 @@ struct Edges {
 `;
 }
 
-function beforeSource(edge: EdgeSignature): string {
+function beforeSource(edge: FusedSignature): string {
   return `${evaluateSource(edge.pointwise, placesRead(edge))}
 ${edge.lookup ? lookupSource(edge.lookup) : ''}
 struct Edge {
@@ -85,7 +85,7 @@ ${calculation(edge, `x[j] = kept_apart(result${edge.result}[j]);`)}
 }
 
 /** As the op embedding looks rows up: NaN where there is none. */
-function lookupSource({ ids, rows, columns }: EdgeLookup): string {
+function lookupSource({ ids, rows, columns }: RowLookup): string {
   return `template <int N, typename Stored>
 __device__ __forceinline__ WideVector<Stored, N> looked_up(const Stored* table, const ${storageType(ids)}* ids, int64 at, int column) {
   const int64 id = ids[at / ${columns}];
@@ -98,7 +98,7 @@ __device__ __forceinline__ WideVector<Stored, N> looked_up(const Stored* table, 
 `;
 }
 
-function afterSource(edge: EdgeSignature): string {
+function afterSource(edge: FusedSignature): string {
   return `${evaluateSource(edge.pointwise, placesRead(edge))}
 struct Edge {
 ${members(edge)}
@@ -127,7 +127,7 @@ ${calculation(edge, '')}
 }
 
 /** The structure `loaded` of what lies in memory, as a function's own. */
-function loadedSource(edge: EdgeSignature): string {
+function loadedSource(edge: FusedSignature): string {
   const fields = lines(
     edge.read,
     ({ input, walk }) => walk && `      ${elementsType(edge, input, walk)} vector${input};`,
@@ -138,11 +138,11 @@ ${fields}
     } loaded = {${values.join(', ')}};`;
 }
 
-function placesRead({ read }: EdgeSignature): number[] {
+function placesRead({ read }: FusedSignature): number[] {
   return read.map(({ input }) => input);
 }
 
-function members({ pointwise, read, stores, lookup }: EdgeSignature): string {
+function members({ pointwise, read, stores, lookup }: FusedSignature): string {
   const { inputs, outputs } = pointwise;
   return [
     ...inMemory({ read }).map(({ input }) => `  const ${storageType(inputs[input]!)}* in${input};`),
@@ -152,19 +152,19 @@ function members({ pointwise, read, stores, lookup }: EdgeSignature): string {
   ].join('\n');
 }
 
-function elementsType({ pointwise }: EdgeSignature, input: number, walk: EdgeWalk): string {
+function elementsType({ pointwise }: FusedSignature, input: number, walk: OperandWalk): string {
   const type = storageType(pointwise.inputs[input]!);
   return walk === 'one' ? type : `WideVector<${type}, N>`;
 }
 
-function load({ input, walk }: EdgeSignature['read'][number]): string {
+function load({ input, walk }: FusedSignature['read'][number]): string {
   if (walk === 'one') return `in${input}[0]`;
   if (walk === 'rows') return `looked_up<N>(in${input}, ids, at, column)`;
   return `load_wide<N>(in${input} + ${walk === 'columns' ? 'column' : 'at'})`;
 }
 
 /** Every output's elements from `loaded` and, behind a kernel, `made`; those that memory keeps are stored. */
-function calculation(edge: EdgeSignature, last: string): string {
+function calculation(edge: FusedSignature, last: string): string {
   const { pointwise, stores, read } = edge;
   const walks = new Map(read.map(({ input, walk }) => [input, walk]));
   const value = (input: number) => {
@@ -181,7 +181,7 @@ function calculation(edge: EdgeSignature, last: string): string {
 ${lines(pointwise.outputs, (_, i) => stores[i] === true && `    store_wide(out${i} + at, result${i});`)}`;
 }
 
-function inMemory({ read }: Pick<EdgeSignature, 'read'>): EdgeSignature['read'] {
+function inMemory({ read }: Pick<FusedSignature, 'read'>): FusedSignature['read'] {
   return read.filter(({ walk }) => walk !== null);
 }
 
@@ -190,15 +190,15 @@ function lines<T>(items: readonly T[], line: (item: T, index: number) => string 
 }
 
 /** Where an edge's operands lie, in the order of its members. */
-export interface EdgeArguments {
+export interface FusedArguments {
   readonly addresses: readonly number[];
   readonly scalars: readonly number[];
 }
 
 /** The bytes of `Edges`: of each edge the pointers, then the scalars; an edge without members has one byte. */
-export function edgesArgument(
-  { before, after }: EdgeSignatures,
-  arguments_: readonly [before: EdgeArguments, after: EdgeArguments],
+export function fusionArgument(
+  { before, after }: FusionSignatures,
+  arguments_: readonly [before: FusedArguments, after: FusedArguments],
 ): Uint8Array {
   const parts = [before, after].map((edge, i) =>
     edge ? packed(scalarDType(edge.pointwise), arguments_[i]!) : new Uint8Array(pointerBytes),
@@ -206,7 +206,7 @@ export function edgesArgument(
   return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
 
-function packed(dtype: DType, { addresses, scalars }: EdgeArguments): Uint8Array {
+function packed(dtype: DType, { addresses, scalars }: FusedArguments): Uint8Array {
   const scalarBytes = dtype === 'float64' ? 8 : 4;
   const length = pointerBytes * addresses.length + scalarBytes * scalars.length;
   const view = new DataView(new ArrayBuffer(Math.ceil(length / pointerBytes) * pointerBytes));
@@ -220,15 +220,15 @@ function packed(dtype: DType, { addresses, scalars }: EdgeArguments): Uint8Array
 }
 
 /** Makes specs of one kernel's edges, the same object for the same spec. */
-export class EdgeSpecs {
+export class FusionSpecs {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #specs = new Map<KernelSpec, KernelSpec>();
 
-  constructor(signatures: EdgeSignatures) {
-    this.#headers = { 'fusion.cuh': edgesSource(signatures) };
+  constructor(signatures: FusionSignatures) {
+    this.#headers = { 'fusion.cuh': fusionSource(signatures) };
   }
 
-  with(argument: Uint8Array): KernelEdges {
+  with(argument: Uint8Array): KernelFusion {
     return { argument, kernel: (spec) => this.#specOf(spec) };
   }
 

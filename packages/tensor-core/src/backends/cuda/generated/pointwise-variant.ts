@@ -5,8 +5,8 @@ import type { ComputeOp } from '../../../op/op.ts';
 import type { HostMemory } from '../../../base/host/host-memory.ts';
 import { type PointwiseSignature, inputsRead, scalarDType } from './pointwise-kernel.ts';
 
-/** What makes an op's generated kernels: its expressions, whatever the dtypes and layouts. */
-export interface PointwiseProgram {
+/** An op with certain attributes: its expressions, and the kernels generated from them by dtypes and layouts. */
+export interface PointwiseVariant {
   /** The kernels' name, a C identifier. */
   readonly name: string;
   readonly expressions: readonly string[];
@@ -31,13 +31,13 @@ export interface GeneratedKernel {
 export const maxInputs = 8;
 export const maxOperands = 10;
 
-/** The program of an op's variant. Throws a DTypeError for an op of too many operands. */
-export function programOf<A>(
+/** An op with these attributes. Throws a DTypeError for an op of too many operands. */
+export function variantOf<A>(
   op: ComputeOp<A>,
   inputCount: number,
   outputCount: number,
   attributes: A,
-): PointwiseProgram {
+): PointwiseVariant {
   if (inputCount > maxInputs || inputCount + outputCount > maxOperands) {
     throw new DTypeError(
       `${op.name}: a pointwise op takes at most ${maxInputs} inputs and ${maxOperands} operands in all.`,
@@ -56,9 +56,9 @@ export function programOf<A>(
   };
 }
 
-/** A program for given dtypes. */
+/** A variant for given dtypes. */
 export function signatureOf(
-  { name, expressions, values, scalars }: PointwiseProgram,
+  { name, expressions, values, scalars }: PointwiseVariant,
   inputs: readonly { readonly dtype: DType }[],
   outputs: readonly { readonly dtype: DType }[],
 ): PointwiseSignature {

@@ -12,10 +12,10 @@ import {
 } from './pointwise-kernel.ts';
 import {
   type GeneratedKernel,
-  type PointwiseProgram,
+  type PointwiseVariant,
   maxOperands,
   placeScalars,
-  programOf,
+  variantOf,
   signatureOf,
   writeScalars,
 } from './pointwise-variant.ts';
@@ -51,8 +51,8 @@ const operandCodes = 16;
 export class PointwiseRunner {
   readonly #launcher: Launcher;
   readonly #generate: GenerateKernel;
-  readonly #programs = new WeakMap<object, Map<string, PointwiseProgram>>();
-  readonly #copy: PointwiseProgram = {
+  readonly #variants = new WeakMap<object, Map<string, PointwiseVariant>>();
+  readonly #copy: PointwiseVariant = {
     name: 'copy_strided',
     expressions: ['a'],
     values: [],
@@ -77,13 +77,13 @@ export class PointwiseRunner {
     attributes: A,
   ): void {
     if (outputs[0]!.size === 0) return;
-    const program = this.#program(op, inputs, outputs, attributes);
-    const scalars = program.scalars === 0 ? undefined : op.scalars!(attributes);
-    if (this.#runDense(program, inputs, outputs, scalars)) return;
-    const { read } = program;
+    const variant = this.#variant(op, inputs, outputs, attributes);
+    const scalars = variant.scalars === 0 ? undefined : op.scalars!(attributes);
+    if (this.#runDense(variant, inputs, outputs, scalars)) return;
+    const { read } = variant;
     for (let i = 0; i < read.length; i++) this.#addresses[i] = inputs[read[i]!]!.address;
     for (let i = 0; i < outputs.length; i++) this.#addresses[read.length + i] = outputs[i]!.address;
-    this.#runStrided(program, inputs, outputs, scalars);
+    this.#runStrided(variant, inputs, outputs, scalars);
   }
 
   /** Copies elements between layouts of one shape and dtype. */
@@ -97,34 +97,34 @@ export class PointwiseRunner {
     this.#runStrided(this.#copy, [source], [{ shape, strides, dtype }], undefined);
   }
 
-  #program<A>(
+  #variant<A>(
     op: ComputeOp<A>,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     attributes: A,
-  ): PointwiseProgram {
-    let variants = this.#programs.get(op);
+  ): PointwiseVariant {
+    let variants = this.#variants.get(op);
     if (!variants) {
       variants = new Map();
-      this.#programs.set(op, variants);
+      this.#variants.set(op, variants);
     }
-    const variant = attributes === undefined ? '' : (op.variant?.(attributes) ?? JSON.stringify(attributes));
-    let program = variants.get(variant);
-    if (!program) {
-      program = programOf(op, inputs.length, outputs.length, attributes);
-      variants.set(variant, program);
+    const key = attributes === undefined ? '' : (op.variant?.(attributes) ?? JSON.stringify(attributes));
+    let variant = variants.get(key);
+    if (!variant) {
+      variant = variantOf(op, inputs.length, outputs.length, attributes);
+      variants.set(key, variant);
     }
-    return program;
+    return variant;
   }
 
   /** Runs if every operand is dense and of one size, or a single element. Returns whether it did. */
   #runDense(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     scalars: readonly number[] | undefined,
   ): boolean {
-    const { read } = program;
+    const { read } = variant;
     const { size } = outputs[0]!;
     const memory = this.#launcher.arguments;
     let key = 0;
@@ -152,7 +152,7 @@ export class PointwiseRunner {
     }
     const aligned = (addressBits & (vectorBytes - 1)) === 0;
     key = key * 2 + (aligned ? 1 : 0);
-    const kernel = program.kernels.get(key) ?? this.#makeDense(program, key, inputs, outputs, aligned);
+    const kernel = variant.kernels.get(key) ?? this.#makeDense(variant, key, inputs, outputs, aligned);
     memory.writeInt64(offset, size);
     if (scalars) writeScalars(memory, kernel, scalars);
     this.#launch(kernel, Math.ceil(size / kernel.vectorLength));
@@ -160,36 +160,36 @@ export class PointwiseRunner {
   }
 
   #makeDense(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     key: number,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     aligned: boolean,
   ): GeneratedKernel {
-    const { read } = program;
-    const signature = signatureOf(program, inputs, outputs);
+    const { read } = variant;
+    const signature = signatureOf(variant, inputs, outputs);
     const repeats = (i: number) => inputs[i]!.size !== outputs[0]!.size;
     const dense = read.filter((i) => !repeats(i)).map((i) => signature.inputs[i]!);
     const vectorLength = aligned ? vectorLengthOf([...dense, ...signature.outputs]) : 1;
     const source = densePointwiseSource(signature, read, new Set(read.filter(repeats)), vectorLength);
     const end = 8 * (read.length + outputs.length) + 8;
-    return this.#keep(program, key, { source, vectorLength, ...placeScalars(signature, end) });
+    return this.#keep(variant, key, { source, vectorLength, ...placeScalars(signature, end) });
   }
 
   /** The operands' addresses are in `#addresses`: those of the inputs read, then those of the outputs. */
   #runStrided(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     inputs: readonly Elements[],
     outputs: readonly Elements[],
     scalars: readonly number[] | undefined,
   ): void {
     const operands: Elements[] = [];
-    for (let i = 0; i < program.read.length; i++) operands.push(inputs[program.read[i]!]!);
+    for (let i = 0; i < variant.read.length; i++) operands.push(inputs[variant.read[i]!]!);
     for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!);
     const layout = this.#layout;
     collapse(layout, outputs[0]!.shape, operands);
     const wide = !isNarrow(layout);
-    const inputCount = program.read.length;
+    const inputCount = variant.read.length;
     const vectorLength = stridedVectorLength(layout, operands, this.#addresses, inputCount, vectorBytes);
     const memory = this.#launcher.arguments;
     let key = layout.rank * 2 + (wide ? 1 : 0);
@@ -200,7 +200,7 @@ export class PointwiseRunner {
     }
     key = -(key * 32 + vectorLength);
     const kernel =
-      program.kernels.get(key) ?? this.#makeStrided(program, key, inputs, outputs, vectorLength, wide);
+      variant.kernels.get(key) ?? this.#makeStrided(variant, key, inputs, outputs, vectorLength, wide);
     writeLayout(memory, 8 * operands.length, layout, vectorLength, wide);
     if (scalars) writeScalars(memory, kernel, scalars);
     this.#launch(kernel, layout.size / vectorLength);
@@ -212,30 +212,30 @@ export class PointwiseRunner {
   }
 
   #makeStrided(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     key: number,
     inputs: readonly Elements[],
     outputs: readonly Elements[],
     vectorLength: number,
     wide: boolean,
   ): GeneratedKernel {
-    const { read } = program;
+    const { read } = variant;
     const { rank } = this.#layout;
-    const signature = signatureOf(program, inputs, outputs);
+    const signature = signatureOf(variant, inputs, outputs);
     const broadcast = new Set(read.filter((_, o) => this.#repeats(o, vectorLength)));
     const source = stridedPointwiseSource(signature, read, { rank, wide, vectorLength, broadcast });
     const operands = read.length + outputs.length;
     const end = 8 * operands + layoutBytes(rank, operands, wide);
-    return this.#keep(program, key, { source, vectorLength, ...placeScalars(signature, end) });
+    return this.#keep(variant, key, { source, vectorLength, ...placeScalars(signature, end) });
   }
 
   #keep(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     key: number,
     { source, ...layout }: Omit<GeneratedKernel, 'handle'> & { source: string },
   ): GeneratedKernel {
-    const kernel = { handle: this.#generate(program.name, source), ...layout };
-    program.kernels.set(key, kernel);
+    const kernel = { handle: this.#generate(variant.name, source), ...layout };
+    variant.kernels.set(key, kernel);
     return kernel;
   }
 
