@@ -1,27 +1,27 @@
-// What a kernel that works row by row does with an input as it loads it, and with an output as it stores it: here nothing. A
-// compiled program gives a header of this name with the element-wise ops before and behind the kernel in it, which
-// src/backends/cuda/generated/kernel-fusion.ts writes; so that what they hand on stays in registers.
+// The prologue and the epilogue of a kernel that works row by row: element-wise ops that it does as it loads an input and as it
+// stores an output. Here there are none. For a fused call the compiler gives a header of this name with the ops in it, written
+// by src/backends/cuda/generated/kernel-fusion.ts, so that what the ops pass on stays in registers.
 //
-//   Edges   a structure, the kernel's last parameter, with
-//     before.load<N>(address, at, column)      N elements of the input, which lies at `address`: those from element
+//   Fusion   a structure, the kernel's last parameter, with
+//     prologue.load<N>(address, at, column)    N elements of the input, which lies at `address`: those from element
 //                                              `at` on, in row at / columns and `column`
-//     after.load<N>(at, column)                an After::Loaded<N>: what the output's elements from `at` on need of memory;
-//                                              early enough, its latency passes while the kernel works
-//     after.store(address, at, loaded, x)      stores N elements of the output
-//   kHasBefore: before.load writes memory, too, so that each element may be loaded once only, and before after.load
-#ifndef ROOFLINE_EDGES_CUH
-#define ROOFLINE_EDGES_CUH
+//     epilogue.load<N>(at, column)             an Epilogue::Loaded<N>: what the epilogue reads from memory for the output's
+//                                              elements from `at` on; loaded early, its latency passes while the kernel works
+//     epilogue.store(address, at, loaded, x)   stores N elements of the output
+//   kHasPrologue: prologue.load also writes memory, so each element may be loaded only once, and before epilogue.load
+#ifndef ROOFLINE_FUSION_CUH
+#define ROOFLINE_FUSION_CUH
 
 #include "no_fusion.cuh"
 
-constexpr bool kHasBefore = false;
+constexpr bool kHasPrologue = false;
 
-using Before = NoBefore;
-using After = NoAfter;
+using Prologue = NoPrologue;
+using Epilogue = NoEpilogue;
 
-struct Edges {
-  Before before;
-  After after;
+struct Fusion {
+  Prologue prologue;
+  Epilogue epilogue;
 };
 
 #endif

@@ -1,17 +1,17 @@
-// An input loaded and an output stored as they are; see fusion.cuh.
-#ifndef ROOFLINE_NO_EDGES_CUH
-#define ROOFLINE_NO_EDGES_CUH
+// No prologue and no epilogue: an input is loaded, and an output stored, as it is; see fusion.cuh.
+#ifndef ROOFLINE_NO_FUSION_CUH
+#define ROOFLINE_NO_FUSION_CUH
 
 #include "prelude.cuh"
 
-struct NoBefore {
+struct NoPrologue {
   template <int N, typename Stored>
   __device__ __forceinline__ Vector<Stored, N> load(const Stored* address, int64 at, int) const {
     return load_vector<N>(address + at);
   }
 };
 
-struct NoAfter {
+struct NoEpilogue {
   template <int N>
   struct Loaded {};
 

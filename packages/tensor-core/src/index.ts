@@ -43,6 +43,7 @@ export type { Saves } from './tensor/tape/save-plan.ts';
 export type * from './base/memory-view.ts';
 export type * from './cuda/kernel.ts';
 export type * from './op/cuda-lowering.ts';
+export type * from './op/kernel-rewrites.ts';
 export type {
   OnnxAttribute,
   OnnxAttributes,

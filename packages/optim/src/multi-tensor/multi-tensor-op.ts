@@ -119,14 +119,16 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
     mutates: Array.from({ length: written * count }, (_, i) => i),
     cuda: {
       kind: 'custom',
-      copied: writesCopies ? count : 0,
-      launch(context, inputs, _, attributes, __, copies) {
+      rewrites: {
+        copied: writesCopies ? count : 0,
+        ...(byCoefficients && { byTensor: byTensor(definition, byCoefficients) }),
+        ...(scales && { scales }),
+      },
+      launch(context, inputs, _, attributes, fused) {
         let split = splits.get(inputs);
         if (!split) splits.set(inputs, (split = splitOf(inputs, count, lists)));
-        launch(context, split.lists, split.shared, attributes, copies);
+        launch(context, split.lists, split.shared, attributes, fused?.copies);
       },
-      ...(byCoefficients && { byTensor: byTensor(definition, byCoefficients) }),
-      ...(scales && { scales }),
     },
     cpu,
   });

@@ -39,7 +39,7 @@ export class ExternalWrites {
       const [hold] = targetOf(write, bindings).holdsOn(region);
       if (!hold) continue;
       throw new DeviceError(
-        `compile: the graph writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.` +
+        `compile: the function writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.` +
           describeWriter(call),
       );
     }

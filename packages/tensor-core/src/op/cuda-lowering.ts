@@ -1,7 +1,7 @@
 import type { CudaKernel, CudaProperties, KernelSpec } from '../cuda/kernel.ts';
 import type { DType } from '../base/dtype.ts';
-import type { Layout } from '../base/shape.ts';
-import type { MemoryView, StridedMemory, TensorSpec } from '../base/memory-view.ts';
+import type { MemoryView, StridedMemory } from '../base/memory-view.ts';
+import type { FusedWork, KernelRewrites } from './kernel-rewrites.ts';
 
 /** D = scale · op(A) · op(B), row-major, one product per batch index; with C, D = scale · op(A) · op(B) + C. */
 export interface MatmulRequest {
@@ -84,121 +84,20 @@ export interface ReductionKernel {
   readonly finish: string;
 }
 
-/** Element-wise work that a compiled program gives a kernel to do as it loads an input and stores an output. */
-export interface KernelFusion {
-  /** `spec`, whose source includes fusion.cuh, with that work in it. */
-  kernel(spec: KernelSpec): KernelSpec;
-  /** The `Edges` of fusion.cuh, the kernel's last argument. */
-  readonly argument: Uint8Array;
-}
-
-/** What of an op may be loaded and stored by way of kernels/fusion.cuh: the same shape, row by row. */
-export interface FusionPlaces {
-  /** The input's index. */
-  readonly input: number;
-  /** The output's index. */
-  readonly output: number;
-  /** Rows of more elements are not given. */
-  readonly longestRow: number;
-}
-
-/**
- * Outputs that a small kernel behind the op's own makes of partial results: a compiled program runs that kernel once for
- * many calls, which takes it less time than beginning it for each.
- */
-export interface DeferredOutputs {
-  /** They are those from this place on. */
-  readonly first: number;
-  /** Of each such output, the partial results of a call with these operands, on a GPU of these properties. */
-  partials(
-    properties: CudaProperties,
-    inputs: readonly MemoryView[],
-    outputs: readonly MemoryView[],
-  ): readonly TensorSpec[];
-  /** The op with the partial results in the place of those outputs. */
-  launch(
-    context: CudaContext,
-    inputs: readonly MemoryView[],
-    outputs: readonly MemoryView[],
-    edges?: KernelFusion,
-  ): void;
-  /** Any number of outputs of one shape and dtype from their partial results, which are of one shape and dtype, too. */
-  finish(context: CudaContext, partials: readonly MemoryView[], outputs: readonly MemoryView[]): void;
-}
-
-/**
- * An op that updates several tensors in place, each by itself, by numbers that are the same for all: a compiled program
- * makes several calls of it, so that a tensor is updated, and what it is updated by is freed, before that of the last is
- * there.
- */
-export interface UpdateByTensor<A> {
-  /** How many of the roles, the first ones, are written: input and output `role * count + tensor` is that of a tensor. */
-  readonly written: number;
-  /** How many roles there are; inputs behind theirs are shared by all tensors. */
-  readonly roles: number;
-  /** How many numbers `coefficients` writes. */
-  readonly coefficientCount: number;
-  /** Writes the numbers of a run, float32, for all calls of that run. */
-  coefficients(context: CudaContext, memory: MemoryView, attributes: A): void;
-  /**
-   * The op over some of its tensors, by numbers at these addresses: `coefficients` as written, and the float32 `factor`, 0
-   * for none, by which what the tensors are updated by, the roles that are not written, is multiplied first, each product
-   * rounded.
-   */
-  launch(
-    context: CudaContext,
-    inputs: readonly MemoryView[],
-    outputs: readonly MemoryView[],
-    numbers: { readonly coefficients: number; readonly factor: number },
-    copies?: readonly (MemoryView | null)[],
-  ): void;
-}
-
-/**
- * An op that does nothing but to multiply its first inputs, one for each of its outputs, in place by one factor: a compiled
- * program lets who updates by them alone multiply.
- */
-export interface InPlaceScaling<A> {
-  /** Writes the factor, one float32; `shared` are the inputs behind those that are multiplied. */
-  factor(context: CudaContext, shared: readonly MemoryView[], memory: MemoryView, attributes: A): void;
-}
-
 /** An op with a kernel (or library call) of its own. */
 export interface CustomKernel<A> {
   readonly kind: 'custom';
   /** True when `launch` reads strides itself; otherwise inputs are made contiguous before it runs. */
   readonly strided?: boolean;
-  /**
-   * Of an op that writes float32 inputs in place: how many of its outputs, the first ones, `launch` also writes in lower
-   * precision, where it gets `copies`: contiguous memory for each of them, null for none, all float16 or all bfloat16.
-   * Compiled programs have an optimizer write so what autocast would cast in the next step. Default 0.
-   */
-  readonly copied?: number;
-  /**
-   * Whether `launch` can write an output of that layout. Default: contiguous ones alone, which are all that eager calls
-   * give; a compiled program saves a copy where more is possible.
-   */
-  writesStrided?(output: Layout): boolean;
-  /**
-   * The inputs, by their places, in the place of each of which `launch` also takes two that lie alike, with two outputs in the
-   * place of the one: so that a compiled program makes one call of two. Default: none.
-   */
-  readonly takesTwo?: readonly number[];
-  /** Where the op's kernel takes `edges`: an input or output that they make or take then has the address 0. */
-  readonly edges?: FusionPlaces;
-  /** What of the op may be done later, for many calls at once. */
-  readonly deferred?: DeferredOutputs;
-  /** How an update of several tensors is made in several calls. */
-  readonly byTensor?: UpdateByTensor<A>;
-  /** By what an op multiplies tensors in place. */
-  readonly scales?: InPlaceScaling<A>;
+  /** What only the compiler reads: what it may make of calls. Default: it leaves them as they are. */
+  readonly rewrites?: KernelRewrites<A>;
+  /** Queues the op. `fused` is what the compiler has fused into this call, as `rewrites` allow; eager calls have none. */
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     attributes: A,
-    edges?: KernelFusion,
-    copies?: readonly (MemoryView | null)[],
+    fused?: FusedWork,
   ): void;
 }
 

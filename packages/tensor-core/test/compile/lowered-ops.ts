@@ -23,9 +23,9 @@ export const halve: Op<undefined> = defineOp({
   mutates: [0],
   cuda: {
     kind: 'custom',
-    copied: 1,
-    launch(context, [x], _, __, ___, copies) {
-      const addresses = [x!.address, copies?.[0]?.address ?? 0];
+    rewrites: { copied: 1 },
+    launch(context, [x], _, __, fused) {
+      const addresses = [x!.address, fused?.copies?.[0]?.address ?? 0];
       context.kernel(halveKernel).launch([1, 1, 1], 32, 0, [...addresses, x!.size]);
     },
   },

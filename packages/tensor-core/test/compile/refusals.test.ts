@@ -115,7 +115,7 @@ describe('a compiled function refuses', () => {
     const [first, second] = [0, 8].map((start) =>
       target.storage.hold({ start, end: start + 8 }, 'allReduce'),
     );
-    expect(() => call(x)).toThrow(/compile: the program writes 8 bytes that allReduce works on/);
+    expect(() => call(x)).toThrow(/compile: the function writes 8 bytes that allReduce works on/);
     first!();
     call(x);
     second!();

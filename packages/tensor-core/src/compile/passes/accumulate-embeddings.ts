@@ -13,10 +13,10 @@ import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 
 /**
- * A program in which the gradient of a table whose rows were looked up, where it is only added to another gradient, is added
- * to the rows that were looked up, in the sum's place: a head that shares its weight with the embeddings, or gradients of
- * several batches. No table of zeros is written, and none added. Results are the same bits, but that a -0 or a NaN of
- * other rows stays as it is where a 0 would have been added.
+ * Where the gradient of an embedding table is only added to another gradient, adds it directly to the rows that were looked
+ * up, in place of the sum: for a head that shares its weight with the embeddings, or gradients of several batches. No table
+ * of zeros is written, and none added. Results are the same bits, except that a -0 or a NaN in other rows stays as it is,
+ * where 0 would have been added.
  */
 export function accumulateEmbeddings(graph: Graph): Graph {
   const uses = usesOf(graph.calls);
@@ -32,7 +32,7 @@ export function accumulateEmbeddings(graph: Graph): Graph {
   return left.size === 0 ? graph : { ...graph, calls: calls.filter((_, i) => !left.has(graph.calls[i]!)) };
 }
 
-/** The call that makes the gradient of a table which `sum` alone reads, adding it to something else. */
+/** The call that makes a table's gradient that only `sum` reads, to add it to something else. */
 function gradientIn(graph: Graph, uses: ReadonlyMap<number, readonly Call[]>, sum: Call): Call | null {
   if (!isOp(sum.op, addInPlaceOp) || sum.live !== null) return null;
   const [total, added] = sum.inputs as readonly [Operand, Operand];

@@ -9,21 +9,21 @@ import { isOp } from './is-op.ts';
 import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 import { expressionOf } from './pointwise-call.ts';
 
-/** A sum of a product, and the calls that become one. */
+/** A product with an addition, as one call. */
 interface Accumulation {
-  /** By which of them the sum is replaced. */
+  /** Replaces the sum. */
   readonly call: Call;
-  /** The product, and the cast that widens it where there is one. */
+  /** What is dropped: the product, and the cast that widens it, if there is one. */
   readonly replaced: readonly [Call, ...Call[]];
 }
 
 /**
- * A program in which a product of float16 or bfloat16 operands whose result is only added to something is one call with
- * that addition, in the addition's place: a residual connection, or the gradient of something used several times. In
- * memory there is then the sum alone.
+ * Where the product of float16 or bfloat16 operands is only added to something, makes one call of product and addition, in
+ * the addition's place: for a residual connection, or the gradient of something used several times. Only the sum is then in
+ * memory.
  *
- * The sum is exact to the last rounding, which eager code's is not: it rounds the product to the operands' dtype before it
- * adds, even where the sum is float32.
+ * The sum is rounded once. Eager code rounds the product to the operands' dtype before it adds, even where the sum is
+ * float32.
  */
 export function accumulateProducts(graph: Graph): Graph {
   const uses = usesOf(graph.calls);
@@ -48,7 +48,7 @@ export function isAccumulation({ op }: Call): boolean {
   return isOp(op, addmmOp) || isOp(op, addmmInPlaceOp);
 }
 
-/** What may be a product in a sum, and what it is added to; of two, the one that was made later first. */
+/** Pairs of a sum's addend that may be a product, and what it is added to; of two, the one made later comes first. */
 function addendsOf(
   sum: Call,
   places: ReadonlyMap<Call, number>,
@@ -95,7 +95,7 @@ function accumulationOf(
   return { call, replaced };
 }
 
-/** The call that makes all of an operand, dense, if `reader` alone reads it and nobody keeps it. */
+/** The call that makes all of a dense intermediate operand, if only `reader` reads it. */
 function onlyMaker(
   graph: Graph,
   uses: ReadonlyMap<number, readonly Call[]>,
@@ -110,7 +110,7 @@ function onlyMaker(
   return made && made.isContiguous && made.size === size && made.offset === offset ? maker! : null;
 }
 
-/** Whether a call only writes float16 or bfloat16 as float32. */
+/** Whether a call only casts float16 or bfloat16 to float32. */
 function isWidening(call: Call): boolean {
   const [from, to] = [call.inputs[0]!, call.outputs[0]!];
   return (

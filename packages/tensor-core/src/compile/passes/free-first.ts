@@ -2,8 +2,8 @@ import type { Call, Graph } from '../graph/graph.ts';
 import { areIndependent, usesOf } from './operands.ts';
 
 /**
- * A program in which a call that frees memory goes before neighbours that only take it, where they may change places: the
- * gradient of an activation, behind which nobody reads a weight's cast, before the gradient of the weight.
+ * Moves a call that frees memory before neighbours that only take some, where they may change places: the gradient of an
+ * activation, which is the last to read a weight's cast, before the gradient of the weight.
  */
 export function freeFirst(graph: Graph): Graph {
   const memory = new MemoryOfCalls(graph);
@@ -17,10 +17,10 @@ export function freeFirst(graph: Graph): Graph {
   return { ...graph, calls };
 }
 
-/** What calls make and free, in the order in which they come to stand. */
+/** What calls make and free, in their new order. */
 class MemoryOfCalls {
   readonly #graph: Graph;
-  /** Those that write storages before anybody reads them. */
+  /** By storage, the call that makes it. */
   readonly #makers = new Map<number, Call>();
   readonly #lastUsers = new Map<number, Call>();
 
@@ -32,18 +32,18 @@ class MemoryOfCalls {
     }
   }
 
-  /** Whether memory is less full with `call` before its neighbour than behind it. */
+  /** Whether less memory is needed with `call` before its neighbour than after it, and they may change places. */
   isLessBefore(call: Call, neighbour: Call): boolean {
     const [made, madeByNeighbour] = [this.#madeBy(call), this.#madeBy(neighbour)];
     const shared = new Set(storagesOf(neighbour));
     const freed = this.#freedBy(call, (storage) => !shared.has(storage));
     if (freed <= made) return false;
-    const behind = Math.max(madeByNeighbour, madeByNeighbour - this.#freedBy(neighbour) + made);
+    const after = Math.max(madeByNeighbour, madeByNeighbour - this.#freedBy(neighbour) + made);
     const before = Math.max(made, made - freed + madeByNeighbour);
-    return before < behind && areIndependent(call, neighbour);
+    return before < after && areIndependent(call, neighbour);
   }
 
-  /** Notes that `call` has come to stand at `place` of `calls`: what it was the last to use, others may now be. */
+  /** Records that `call` is now at `place` of `calls`: calls after it may now be the last users of its storages. */
   place(call: Call, calls: readonly Call[], place: number): void {
     for (let i = place + 1; i < calls.length; i++)
       for (const storage of storagesOf(calls[i]!))

@@ -1,14 +1,14 @@
-import type { FusionPlaces } from '../../op/cuda-lowering.ts';
+import type { FusionPlaces } from '../../op/kernel-rewrites.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
-import { type Edge, fusibleCall } from './fusible-call.ts';
+import { type FusibleCall, fusibleCall } from './fusible-call.ts';
 import { fusedKernelCall } from './fused-kernel-call.ts';
 import { areIndependent, isSameOperand } from './operands.ts';
+import { rewritesOf } from './rewrites-of.ts';
 
 /**
- * A program in which kernels that take element-wise work along, as norms do, make an input themselves out of what an
- * element-wise call would make it of, and give on an output as the element-wise call behind it would. An embedding in front
- * is looked up as the input is loaded. Results are the same bits: what goes from one to the other is rounded as memory would
- * round it.
+ * Fuses element-wise calls into kernels that have a prologue and an epilogue, such as norms: the call that makes an input runs
+ * as the kernel loads it, the one that reads an output as the kernel stores it. An embedding can be a prologue, too. Results
+ * are the same bits, as what passes from one to the other is rounded to its dtype in memory.
  */
 export function fuseProloguesAndEpilogues(graph: Graph): Graph {
   const fusion = new KernelFuser(graph);
@@ -25,48 +25,49 @@ class KernelFuser {
     this.calls = [...graph.calls];
   }
 
-  /** Fuses the call at `index` with what stands around it, if it can be; gives where it stands then. */
+  /** Fuses the call at `index` with its neighbours where possible; returns its index afterwards. */
   fuseAt(index: number): number {
     const call = this.calls[index]!;
     const places = fusionPlaces(call);
     if (!places) return index;
-    const before = this.#before(call, places, index);
-    const after = this.#after(call, places, index);
-    const ways = [[before, after], [before, null], [null, after]] as const; // prettier-ignore
+    const prologue = this.#prologue(call, places, index);
+    const epilogue = this.#epilogue(call, places, index);
+    const ways = [[prologue, epilogue], [prologue, null], [null, epilogue]] as const; // prettier-ignore
     for (const [first, last] of ways) {
       const fused = fusedKernelCall(call, places, first, last);
       if (!fused) continue;
       this.calls[index] = fused;
-      for (const edge of [first, last]) if (edge) this.calls.splice(this.calls.indexOf(edge.call), 1);
+      for (const fusible of [first, last])
+        if (fusible) this.calls.splice(this.calls.indexOf(fusible.call), 1);
       return this.calls.indexOf(fused);
     }
     return index;
   }
 
-  /** The element-wise call that makes the input, where it can wait until this call runs. */
-  #before(call: Call, { input }: FusionPlaces, index: number): Edge | null {
+  /** The call that makes the input, if it can wait until this call runs. */
+  #prologue(call: Call, { input }: FusionPlaces, index: number): FusibleCall | null {
     const shared = call.inputs[input]!;
     const at = this.calls.findLastIndex(({ outputs }, i) => i < index && isAmong(shared, outputs));
     const writer = this.calls[at];
-    const edge = writer && this.#isMade(shared) ? fusibleCall(writer, shared, 'output') : null;
-    if (!edge) return null;
+    const fusible = writer && this.#isMade(shared) ? fusibleCall(writer, shared, 'prologue') : null;
+    if (!fusible) return null;
     const between = this.calls.slice(at + 1, index);
     if (!between.every((other) => areIndependent(other, writer!))) return null;
     const isPassedOn = (_: Operand, place: number) => place === input;
-    return { ...edge, storesShared: this.#isNeeded(shared, index, call, isPassedOn) };
+    return { ...fusible, storesShared: this.#isNeeded(shared, index, call, isPassedOn) };
   }
 
-  /** The element-wise call that reads the output, where it can run as early as this call. */
-  #after(call: Call, { output }: FusionPlaces, index: number): Edge | null {
+  /** The first call that reads the output, if it can run as early as this call. */
+  #epilogue(call: Call, { output }: FusionPlaces, index: number): FusibleCall | null {
     const shared = call.outputs[output]!;
     const at = this.calls.findIndex(({ inputs }, i) => i > index && isAmong(shared, inputs));
     const reader = this.calls[at];
-    const edge = reader && this.#isMade(shared) ? fusibleCall(reader, shared, 'input') : null;
-    if (!edge) return null;
+    const fusible = reader && this.#isMade(shared) ? fusibleCall(reader, shared, 'epilogue') : null;
+    if (!fusible) return null;
     const between = this.calls.slice(index + 1, at);
     if (!between.every((other) => areIndependent(other, reader!))) return null;
     const isPassedOn = (operand: Operand) => isSameOperand(operand, shared);
-    return { ...edge, storesShared: this.#isNeeded(shared, index, reader!, isPassedOn) };
+    return { ...fusible, storesShared: this.#isNeeded(shared, index, reader!, isPassedOn) };
   }
 
   #isMade({ storage }: Operand): boolean {
@@ -74,8 +75,8 @@ class KernelFuser {
   }
 
   /**
-   * Whether anybody reads from memory, from the call at `index` on, what goes from one call to the other: `user` does not in
-   * those of its inputs that are passed on to it, but may in others, as a norm whose input is its own weight does.
+   * Whether a shared operand must also be in memory: someone from the call at `index` on reads it there. `user` gets the inputs
+   * that are `isPassedOn` in registers, but may read it from memory as another input, as a norm whose input is also its weight.
    */
   #isNeeded(
     { storage }: Operand,
@@ -92,13 +93,15 @@ class KernelFuser {
   }
 }
 
-/** Where a call's kernel takes edges; null where it takes none, or not for this call. */
-function fusionPlaces({ op: { cuda }, inputs, outputs, live }: Call): FusionPlaces | null {
-  if (cuda.kind !== 'custom' || !cuda.edges || live !== null) return null;
-  const { input, output, longestRow } = cuda.edges;
+/** Where a call's kernel takes a prologue and an epilogue; null where it takes none, or not for this call. */
+function fusionPlaces(call: Call): FusionPlaces | null {
+  const { inputs, outputs, live } = call;
+  const { fusion } = rewritesOf(call);
+  if (!fusion || live !== null) return null;
+  const { input, output, longestRow } = fusion;
   const [from, to] = [inputs[input]!, outputs[output]!];
   const isFit = from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow && to.size === from.size;
-  return isFit && [...inputs, ...outputs].every(({ isContiguous }) => isContiguous) ? cuda.edges : null;
+  return isFit && [...inputs, ...outputs].every(({ isContiguous }) => isContiguous) ? fusion : null;
 }
 
 function isAmong(operand: Operand, operands: readonly Operand[]): boolean {

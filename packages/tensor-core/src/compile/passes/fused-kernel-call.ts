@@ -1,4 +1,5 @@
-import type { CustomKernel, FusionPlaces } from '../../op/cuda-lowering.ts';
+import type { CustomKernel } from '../../op/cuda-lowering.ts';
+import type { FusionPlaces } from '../../op/kernel-rewrites.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { Call, Operand } from '../graph/graph.ts';
 import {
@@ -6,75 +7,80 @@ import {
   FusionSpecs,
   fusionArgument,
 } from '../../backends/cuda/generated/kernel-fusion.ts';
-import { type Edge, inMemory, scalarsOf, signatureOf } from './fusible-call.ts';
+import { type FusibleCall, inMemory, scalarsOf, signatureOf } from './fusible-call.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, isSameOperand } from './operands.ts';
 
-/** What edges, and the call between them, read and write. */
+/** What a prologue, the kernel itself and an epilogue read and write. */
 interface Parts {
-  readonly before: ReturnType<typeof inMemory>;
+  readonly prologue: ReturnType<typeof inMemory>;
   readonly own: { readonly inputs: readonly Operand[]; readonly outputs: readonly Operand[] };
-  readonly after: ReturnType<typeof inMemory>;
+  readonly epilogue: ReturnType<typeof inMemory>;
 }
 
 const nothing = { inputs: [], outputs: [] };
 
-/** `call` with its edges as one call; null where there are none, or one writes what another part reads elsewhere. */
+/** One call of all three; null without prologue and epilogue, or where one part writes what another reads elsewhere. */
 export function fusedKernelCall(
   call: Call,
   places: FusionPlaces,
-  before: Edge | null,
-  after: Edge | null,
+  prologue: FusibleCall | null,
+  epilogue: FusibleCall | null,
 ): Call | null {
-  const edges = [before, after].filter((edge) => edge !== null);
-  if (edges.length === 0 || before?.call === after?.call) return null;
+  const fused = [prologue, epilogue].filter((call) => call !== null);
+  if (fused.length === 0 || prologue?.call === epilogue?.call) return null;
   const parts = {
-    before: before ? inMemory(before) : nothing,
+    prologue: prologue ? inMemory(prologue) : nothing,
     own: {
-      inputs: before ? call.inputs.filter((_, i) => i !== places.input) : call.inputs,
+      inputs: prologue ? call.inputs.filter((_, i) => i !== places.input) : call.inputs,
       outputs:
-        after && !after.storesShared ? call.outputs.filter((_, i) => i !== places.output) : call.outputs,
+        epilogue && !epilogue.storesShared
+          ? call.outputs.filter((_, i) => i !== places.output)
+          : call.outputs,
     },
-    after: after ? inMemory(after) : nothing,
+    epilogue: epilogue ? inMemory(epilogue) : nothing,
   };
-  if (!keepApart(parts) || (before && writesTable(before, parts))) return null;
-  const members = [...(before ? [before.call] : []), call, ...(after ? [after.call] : [])];
-  const inputs = [...parts.before.inputs, ...parts.own.inputs, ...parts.after.inputs];
-  const outputs = [...parts.before.outputs, ...parts.own.outputs, ...parts.after.outputs];
-  const cuda = fusedKernel(call, places, before, after, parts);
+  if (!keepApart(parts) || (prologue && writesTable(prologue, parts))) return null;
+  const members = [...(prologue ? [prologue.call] : []), call, ...(epilogue ? [epilogue.call] : [])];
+  const inputs = [...parts.prologue.inputs, ...parts.own.inputs, ...parts.epilogue.inputs];
+  const outputs = [...parts.prologue.outputs, ...parts.own.outputs, ...parts.epilogue.outputs];
+  const cuda = fusedKernel(call, places, prologue, epilogue, parts);
   return { ...fusedCall(members, inputs, outputs, { cuda }), range: call.range };
 }
 
 /**
- * Whether all sees what it would see in separate calls. Edges read and write an element of their own in the order in which
- * the calls would; anything else must not meet what they write.
+ * Whether all parts read what they would read in separate calls. Prologue and epilogue read and write the same element in the
+ * order in which the calls would; nothing else may overlap what they write.
  */
-function keepApart({ before, own, after }: Parts): boolean {
-  const edgeInputs = [...before.inputs, ...after.inputs];
-  const edgeOutputs = [...before.outputs, ...after.outputs];
+function keepApart({ prologue, own, epilogue }: Parts): boolean {
+  const fusedInputs = [...prologue.inputs, ...epilogue.inputs];
+  const fusedOutputs = [...prologue.outputs, ...epilogue.outputs];
   const meets = (a: Operand) => (b: Operand) => !areDisjoint(a, b);
   const isOrdered = (a: Operand) => (b: Operand) => areDisjoint(a, b) || isSameOperand(a, b);
   return (
-    edgeOutputs.every((output) => [...edgeInputs, ...edgeOutputs].every(isOrdered(output))) &&
-    !edgeOutputs.some((output) => [...own.inputs, ...own.outputs].some(meets(output))) &&
-    !own.outputs.some((output) => edgeInputs.some(meets(output)))
+    fusedOutputs.every((output) => [...fusedInputs, ...fusedOutputs].every(isOrdered(output))) &&
+    !fusedOutputs.some((output) => [...own.inputs, ...own.outputs].some(meets(output))) &&
+    !own.outputs.some((output) => fusedInputs.some(meets(output)))
   );
 }
 
-/** Whether an edge writes to the table that another one looks rows up in: other elements than its own. */
-function writesTable({ call, ids }: Edge, { after }: Parts): boolean {
-  return ids !== undefined && after.outputs.some((output) => !areDisjoint(output, call.inputs[0]!));
+/** Whether the epilogue writes to the table in which the prologue looks rows up: other elements than its own. */
+function writesTable({ call, ids }: FusibleCall, { epilogue }: Parts): boolean {
+  return ids !== undefined && epilogue.outputs.some((output) => !areDisjoint(output, call.inputs[0]!));
 }
 
 function fusedKernel(
   call: Call,
   places: FusionPlaces,
-  before: Edge | null,
-  after: Edge | null,
+  prologue: FusibleCall | null,
+  epilogue: FusibleCall | null,
   parts: Parts,
 ): CustomKernel<undefined> {
   const kernel = call.op.cuda as CustomKernel<unknown>;
-  const signatures = { before: before && signatureOf(before), after: after && signatureOf(after) };
+  const signatures = {
+    prologue: prologue && signatureOf(prologue),
+    epilogue: epilogue && signatureOf(epilogue),
+  };
   const specs = new FusionSpecs(signatures);
   return {
     kind: 'custom',
@@ -84,37 +90,37 @@ function fusedKernel(
       const given = partsOf(inputs, parts, 'inputs');
       const made = partsOf(outputs, parts, 'outputs');
       const argument = fusionArgument(signatures, [
-        argumentsOf(before, given.before, made.before),
-        argumentsOf(after, given.after, made.after),
+        argumentsOf(prologue, given.prologue, made.prologue),
+        argumentsOf(epilogue, given.epilogue, made.epilogue),
       ]);
-      const ownInputs = before
-        ? given.own.toSpliced(places.input, 0, nowhere(before.shared, inputs[0]!))
+      const ownInputs = prologue
+        ? given.own.toSpliced(places.input, 0, nowhere(prologue.shared, inputs[0]!))
         : given.own;
       const ownOutputs =
-        after && !after.storesShared
-          ? made.own.toSpliced(places.output, 0, nowhere(after.shared, inputs[0]!))
+        epilogue && !epilogue.storesShared
+          ? made.own.toSpliced(places.output, 0, nowhere(epilogue.shared, inputs[0]!))
           : made.own;
-      kernel.launch(context, ownInputs, ownOutputs, call.attributes, specs.with(argument));
+      kernel.launch(context, ownInputs, ownOutputs, call.attributes, { fusion: specs.with(argument) });
     },
   };
 }
 
-/** The operands of each part, of those of all in their order. */
-function partsOf(all: readonly MemoryView[], { before, own }: Parts, role: 'inputs' | 'outputs') {
-  const [first, second] = [before[role].length, before[role].length + own[role].length];
-  return { before: all.slice(0, first), own: all.slice(first, second), after: all.slice(second) };
+/** The operands of each part, from those of all parts in their order. */
+function partsOf(all: readonly MemoryView[], { prologue, own }: Parts, role: 'inputs' | 'outputs') {
+  const [first, second] = [prologue[role].length, prologue[role].length + own[role].length];
+  return { prologue: all.slice(0, first), own: all.slice(first, second), epilogue: all.slice(second) };
 }
 
 function argumentsOf(
-  edge: Edge | null,
+  fusible: FusibleCall | null,
   inputs: readonly MemoryView[],
   outputs: readonly MemoryView[],
 ): FusedArguments {
   const addresses = [...inputs, ...outputs].map(({ address }) => address);
-  return { addresses, scalars: edge ? scalarsOf(edge) : [] };
+  return { addresses, scalars: fusible ? scalarsOf(fusible) : [] };
 }
 
-/** A tensor that has its shape and dtype, but lies nowhere. */
+/** A tensor with shape and dtype, but at the address 0. */
 function nowhere({ shape, strides, dtype, size, byteLength }: Operand, { storage }: MemoryView): MemoryView {
   return { shape, strides, dtype, size, byteLength, isContiguous: true, address: 0, offset: 0, storage };
 }

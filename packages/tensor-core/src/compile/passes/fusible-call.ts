@@ -7,45 +7,48 @@ import { isOp } from './is-op.ts';
 import { isSameOperand } from './operands.ts';
 import { computeDTypeOf, placesRead, textsOf } from './pointwise-call.ts';
 
-/** Kernels read and write edges by loads of so many bytes. */
+/** Kernels load and store the operands of prologues and epilogues in vectors of so many bytes. */
 const alignment = 16;
 
-/** An element-wise call, or an embedding, that shares one operand with a kernel before or behind it, and may run inside that. */
-export interface Edge {
+/** An element-wise call, or an embedding, that can run inside a kernel with which it shares an operand. */
+export interface FusibleCall {
   readonly call: Call;
   readonly shared: Operand;
-  /** Whether the shared operand is written to memory, too. */
+  /** Whether the shared operand is also written to memory. */
   readonly storesShared: boolean;
-  /** The inputs that the call's expressions read, by their places; the shared operand has no walk. */
+  /** The inputs that the call's expressions read, by index; the shared operand has no walk. */
   readonly read: FusedSignature['read'];
-  /** The numbers of the rows that an embedding looks up. */
+  /** The row numbers that an embedding looks up. */
   readonly ids?: Operand;
 }
 
-/** `call` as an edge of a kernel that works on the rows of `shared`, one of its outputs or inputs; null where it is none. */
-export function fusibleCall(call: Call, shared: Operand, side: 'output' | 'input'): Edge | null {
+/**
+ * `call` as a prologue of a kernel that reads the rows of `shared`, an output of the call, or as an epilogue of one that
+ * writes them, an input of the call; null where it cannot be that.
+ */
+export function fusibleCall(call: Call, shared: Operand, role: 'prologue' | 'epilogue'): FusibleCall | null {
   const { op, inputs, outputs, live } = call;
-  if (isOp(op, embeddingOp)) return side === 'output' ? lookupOf(call, shared) : null;
+  if (isOp(op, embeddingOp)) return role === 'prologue' ? lookupOf(call, shared) : null;
   if (op.cuda.kind !== 'pointwise' || live !== null) return null;
   const overwrites = outputs.some(({ storage }) => storage === shared.storage);
-  if (side === 'input' && overwrites) return null;
+  if (role === 'epilogue' && overwrites) return null;
   if (!outputs.every((output) => isDense(output, shared)) || !isDense(shared, shared)) return null;
   const dtype = computeDTypeOf(inputs, outputs);
   if (dtype !== 'float32' && dtype !== 'float64') return null;
   const read = placesRead(call).map((input) => {
     const operand = inputs[input]!;
-    const isShared = side === 'input' && isSameOperand(operand, shared);
+    const isShared = role === 'epilogue' && isSameOperand(operand, shared);
     return { input, walk: isShared ? null : walkOf(operand, shared) };
   });
   const isReadable = read.every(
-    ({ input, walk }) => walk !== null || (side === 'input' && isSameOperand(inputs[input]!, shared)),
+    ({ input, walk }) => walk !== null || (role === 'epilogue' && isSameOperand(inputs[input]!, shared)),
   );
-  const isRead = side === 'output' || read.some(({ walk }) => walk === null);
+  const isRead = role === 'prologue' || read.some(({ walk }) => walk === null);
   return isReadable && isRead ? { call, shared, storesShared: true, read } : null;
 }
 
-/** An embedding whose rows are those that a kernel works on. */
-function lookupOf(call: Call, shared: Operand): Edge | null {
+/** An embedding whose output a kernel reads row by row. */
+function lookupOf(call: Call, shared: Operand): FusibleCall | null {
   const [table, ids] = call.inputs as readonly [Operand, Operand];
   const [rows] = call.outputs as readonly [Operand];
   const dtype = computeDType([table.dtype], []);
@@ -55,10 +58,10 @@ function lookupOf(call: Call, shared: Operand): Edge | null {
   return { call, shared, storesShared: true, read: [{ input: 0, walk: 'rows' }], ids };
 }
 
-/** What the kernel's header says of an edge. */
-export function signatureOf(edge: Edge): FusedSignature {
-  const { call, shared, storesShared, read, ids } = edge;
-  if (ids) return lookupSignature(edge, ids);
+/** What the kernel's header is generated from. */
+export function signatureOf(fusible: FusibleCall): FusedSignature {
+  const { call, shared, storesShared, read, ids } = fusible;
+  if (ids) return lookupSignature(fusible, ids);
   const { op, inputs, outputs } = call;
   const isShared = (operand: Operand) => isSameOperand(operand, shared);
   return {
@@ -77,7 +80,7 @@ export function signatureOf(edge: Edge): FusedSignature {
 }
 
 function lookupSignature(
-  { call: { op, inputs, outputs }, storesShared, read }: Edge,
+  { call: { op, inputs, outputs }, storesShared, read }: FusibleCall,
   ids: Operand,
 ): FusedSignature {
   const [rows, columns] = inputs[0]!.shape as readonly [number, number];
@@ -98,12 +101,12 @@ function lookupSignature(
   };
 }
 
-export function scalarsOf({ call: { op, attributes } }: Pick<Edge, 'call'>): readonly number[] {
+export function scalarsOf({ call: { op, attributes } }: Pick<FusibleCall, 'call'>): readonly number[] {
   return op.scalars?.(attributes as never) ?? [];
 }
 
-/** What an edge reads from memory and writes to it, in the order of its header's members. */
-export function inMemory({ call, shared, storesShared, read, ids }: Edge): {
+/** What it reads from memory and writes to it, in the order of its structure's members. */
+export function inMemory({ call, shared, storesShared, read, ids }: FusibleCall): {
   readonly inputs: readonly Operand[];
   readonly outputs: readonly Operand[];
 } {

@@ -12,17 +12,17 @@ import { areDisjoint, areIndependent, isSameOperand, leaveAsIs, usesOf } from '.
 
 type Uses = ReadonlyMap<number, readonly Call[]>;
 
-/** What is multiplied into a gradient: the call that fills one element with a number, and the number. */
+/** The call that fills the one element that a gradient is multiplied by, and its number. */
 interface Filling {
   readonly call: Call;
   readonly value: number;
 }
 
 /**
- * A program in which a cross entropy and the gradient of its logits are one call, which reads the logits once and writes no
- * statistics of their rows. It stands where the gradient stood, behind what that is multiplied by; a number that is only
- * filled in for that, the 1 that `backward` begins with, is given to the kernel. Logits that were only cast for the loss are
- * read as they were, and a gradient that is only cast is written as it will be. Results are the same bits.
+ * Makes one call of a cross entropy and the gradient of its logits, which reads the logits once and writes no statistics of
+ * rows. It runs where the gradient did, after what that is multiplied by; if that is only a number filled in, such as the 1
+ * that `backward` starts with, the kernel gets the number. A cast of the logits only for the loss, and a cast of the gradient
+ * that alone reads it, are done by the kernel, too. Results are the same bits.
  */
 export function joinCrossEntropy(graph: Graph): Graph {
   let { calls } = graph;
@@ -39,14 +39,14 @@ function joined(graph: Graph, forward: Call): readonly Call[] | null {
   if (!backward) return null;
   const [from, to] = [graph.calls.indexOf(forward), graph.calls.indexOf(backward)];
   const between = graph.calls.slice(from + 1, to);
-  // What needs the loss comes behind.
-  const behind: Call[] = [forward];
+  // Calls that depend on the loss move after the joint call.
+  const dependent: Call[] = [forward];
   const before = between.filter((call) => {
-    const mayPass = behind.every((other) => areIndependent(call, other));
-    if (!mayPass) behind.push(call);
+    const mayPass = dependent.every((other) => areIndependent(call, other));
+    if (!mayPass) dependent.push(call);
     return mayPass;
   });
-  const late = behind.slice(1);
+  const late = dependent.slice(1);
   if (!late.every((call) => areIndependent(call, backward))) return null;
   const filling = fillingOf(graph, uses, backward);
   const widening = wideningOf(graph, uses, forward, backward);
@@ -57,7 +57,7 @@ function joined(graph: Graph, forward: Call): readonly Call[] | null {
   return calls.filter((call) => !left.has(call));
 }
 
-/** The one gradient of a loss that is made of its own statistics, which nobody else reads. */
+/** The gradient of a loss, if it is the only reader of the loss's statistics. */
 function gradientOf(graph: Graph, uses: Uses, forward: Call): Call | null {
   const [loss, ...statistics] = forward.outputs as readonly [Operand, ...Operand[]];
   const users = statistics.map(({ storage }) => uses.get(storage)!);
@@ -74,7 +74,7 @@ function gradientOf(graph: Graph, uses: Uses, forward: Call): Call | null {
   return isOfForward && isAlike && isApart && areFreed && areDisjoint(dloss, loss) ? backward : null;
 }
 
-/** What the gradient is multiplied by, where that is a number that nobody else reads. */
+/** What the gradient is multiplied by, if that is a number filled in for it alone. */
 function fillingOf(graph: Graph, uses: Uses, backward: Call): Filling | null {
   const { storage } = backward.inputs[0]!;
   const [call, reader, ...others] = uses.get(storage)!;
@@ -83,20 +83,20 @@ function fillingOf(graph: Graph, uses: Uses, backward: Call): Filling | null {
   return { call, value: (call.attributes as FillAttributes).value };
 }
 
-/** The cast of low-precision logits that the loss and its gradient alone read, where it can be left out. */
+/** The cast of low-precision logits that only the loss and its gradient read, if it can be dropped. */
 function wideningOf(graph: Graph, uses: Uses, forward: Call, backward: Call): Call | null {
   const [logits] = forward.inputs as readonly [Operand];
   const [cast, ...readers] = uses.get(logits.storage)!;
   if (!cast || readers.length !== 2 || !isCastOfAll(graph, cast, logits, 'outputs')) return null;
-  // What the gradient is multiplied by may be one of them.
+  // The gradient may be multiplied by one of the logits.
   if (backward.inputs[0]!.storage === logits.storage) return null;
   const [from] = cast.inputs as readonly [Operand];
   const { calls } = graph;
-  const behind = calls.slice(calls.indexOf(cast) + 1, calls.indexOf(backward));
-  return byteSize(from.dtype) === 2 && leaveAsIs(behind, [from]) ? cast : null;
+  const later = calls.slice(calls.indexOf(cast) + 1, calls.indexOf(backward));
+  return byteSize(from.dtype) === 2 && leaveAsIs(later, [from]) ? cast : null;
 }
 
-/** The cast of the logits' gradient to low precision that alone reads it, where it can run as early. */
+/** The cast to low precision that is the only reader of the logits' gradient, if it can run as early as that. */
 function narrowingOf(graph: Graph, uses: Uses, backward: Call): Call | null {
   const [dlogits] = backward.outputs as readonly [Operand];
   const [, cast, ...others] = uses.get(dlogits.storage)!;
@@ -107,7 +107,7 @@ function narrowingOf(graph: Graph, uses: Uses, backward: Call): Call | null {
   return byteSize(cast.outputs[0]!.dtype) === 2 && isEarly ? cast : null;
 }
 
-/** Whether a call casts between all of `wide`, float32 that nobody keeps, and as much of something else. */
+/** Whether a call casts all of `wide`, a float32 intermediate, from or to another dtype. */
 function isCastOfAll(
   graph: Graph,
   { op, inputs, outputs, live }: Call,

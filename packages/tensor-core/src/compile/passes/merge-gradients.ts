@@ -18,11 +18,11 @@ import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } fro
 import { isSameOperand, leaveAsIs } from './operands.ts';
 import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
-/** How far behind a product its partners are looked for: the backward pass of attention lies between those of a layer. */
+/** How many calls after a product its partners are looked for: attention's backward pass lies between those of one layer. */
 const farthest = 96;
 
 /**
- * A program in which dY₁ · W₁ + dY₂ · W₂ + ... is [dY₁ dY₂ ...] · [W₁; W₂; ...], where the weights lie one behind the other
+ * Makes dY₁ · W₁ + dY₂ · W₂ + ... one product [dY₁ dY₂ ...] · [W₁; W₂; ...], where the weights follow one another in memory
  * and the gradients can be made side by side.
  */
 export function mergeInputGradients(graph: Graph): Graph {
@@ -32,7 +32,7 @@ export function mergeInputGradients(graph: Graph): Graph {
   });
 }
 
-/** A program in which dY₁ᵀ · X, dY₂ᵀ · X ... are [dY₁ dY₂ ...]ᵀ · X, where the gradients lie side by side. */
+/** Makes dY₁ᵀ · X, dY₂ᵀ · X ... one product [dY₁ dY₂ ...]ᵀ · X, where the gradients lie side by side. */
 export function mergeWeightGradients(graph: Graph): Graph {
   return rewritten(graph, (rewrite, at) => {
     const gradients = weightGradientsFrom(rewrite.graph, at);
@@ -40,7 +40,7 @@ export function mergeWeightGradients(graph: Graph): Graph {
   });
 }
 
-/** A product, and the products that are added to it before anybody reads the sum. */
+/** A product, and the products that are added to it before anything else uses the sum. */
 function sumFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isLowProduct(first) || !isInputGradient(first)) return [];
@@ -61,7 +61,7 @@ function isInputGradient({ inputs: [dy, w], attributes }: Call): boolean {
   return (attributes as MatmulAttributes).transposeB !== true && dy!.isContiguous && isDenseMatrix(w!);
 }
 
-/** Merges those of a sum's terms whose gradients can be made side by side. */
+/** Merges the terms of a sum whose gradients can be made side by side. */
 function mergeTerms(rewrite: Rewrite, sum: readonly Placed[]): void {
   const { graph, uses } = rewrite;
   const able = sum
@@ -86,7 +86,7 @@ function mergeTerms(rewrite: Rewrite, sum: readonly Placed[]): void {
   }
 }
 
-/** One product of the terms' gradients, side by side, and of their weights, one behind the other. */
+/** One product of the terms' gradients, side by side, and their weights, one after the other. */
 function mergedTerm(rewrite: Rewrite, terms: readonly Placed[]): Call {
   const [{ call }] = terms as [Placed];
   const [dy, w] = call.inputs as [Operand, Operand];
@@ -99,7 +99,7 @@ function mergedTerm(rewrite: Rewrite, terms: readonly Placed[]): Call {
   };
 }
 
-/** `operand` with so many columns, from its first on. */
+/** `operand` widened or narrowed to so many columns. */
 function withColumns(operand: Operand, columns: number): Operand {
   const shape = [...operand.shape.slice(0, -1), columns];
   const size = sizeOf(shape);
@@ -116,7 +116,7 @@ function laterTerm(call: Call): Call {
   return { ...call, op: addmmInPlaceOp as ComputeOp<never>, inputs: [a, b, call.outputs[0]!] };
 }
 
-/** The most neighbours in a list that follow one another. */
+/** The longest run of neighbours in a list of which each follows the one before. */
 function longestRun<T>(list: readonly T[], follows: (a: T, b: T) => boolean): readonly T[] {
   let longest: readonly T[] = [];
   let start = 0;
@@ -127,7 +127,7 @@ function longestRun<T>(list: readonly T[], follows: (a: T, b: T) => boolean): re
   return longest;
 }
 
-/** Gradients of weights that were multiplied with one activation, from the call at `at` on, as long as it stays what it is. */
+/** Gradients of weights that were multiplied with one activation, from the call at `at` on, until the activation is written. */
 function weightGradientsFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isWeightGradient(first)) return [];
@@ -147,7 +147,7 @@ function weightGradientsFrom({ calls }: Graph, at: number): Placed[] {
   return found;
 }
 
-/** dYᵀ · X, of a dY whose rows may be apart. */
+/** dYᵀ · X, where dY may be a block of columns. */
 function isWeightGradient(call: Call): boolean {
   if (!isLowProduct(call)) return false;
   const [dy, x] = call.inputs as [Operand, Operand];
@@ -159,7 +159,7 @@ function isWeightGradient(call: Call): boolean {
   );
 }
 
-/** Merges those whose operands lie side by side, in the place of the last of them. */
+/** Merges those whose operands lie side by side, in place of the last of them. */
 function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
   const able = found
     .filter(({ call }) => mayBeStacked(rewrite, call))
@@ -193,7 +193,7 @@ function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
   }
 }
 
-/** Whether a gradient fills a storage that its product alone writes first, so that it may be a part of another one. */
+/** Whether a gradient fills an intermediate storage that its product is the first to use, so that it may become part of another. */
 function mayBeStacked({ graph, uses }: Rewrite, call: Call): boolean {
   const [output] = call.outputs as [Operand];
   return fillsIntermediate(graph, output) && fillsVectors(output) && uses.get(output.storage)![0] === call;

@@ -7,13 +7,13 @@ import { isSameOperand, leaveAsIs } from './operands.ts';
 import { expressionOf } from './pointwise-call.ts';
 import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
-/** How far behind a product its partners are looked for: rotations and casts lie between those of a layer. */
+/** How many calls after a product its partners are looked for: rotations and casts lie between those of one layer. */
 const farthest = 32;
 
 /**
- * A program in which x · W₁ᵀ, x · W₂ᵀ ... of one x are x · [W₁; W₂; ...]ᵀ. What is needed much longer than the others, as
- * values are beside queries and keys, is a product of its own, for it would keep their memory too; its weights lie behind
- * theirs all the same.
+ * Makes x · W₁ᵀ, x · W₂ᵀ ... of one x a single product x · [W₁; W₂; ...]ᵀ. A result that is needed much longer than the others,
+ * as values are compared with queries and keys, remains a product of its own, because it would keep their memory alive, too;
+ * its weights still follow theirs in the joint storage.
  */
 export function mergeProjections(graph: Graph): Graph {
   return rewritten(graph, (rewrite, at) => {
@@ -22,7 +22,7 @@ export function mergeProjections(graph: Graph): Graph {
   });
 }
 
-/** The projections of one activation, from the call at `at` on, as long as it stays what it is. */
+/** The projections of one activation, from the call at `at` on, until the activation is written. */
 function projectionsFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isProjection(first)) return [];
@@ -38,7 +38,7 @@ function projectionsFrom({ calls }: Graph, at: number): Placed[] {
   return found;
 }
 
-/** A product of low precision with the transpose of a dense matrix. */
+/** A low-precision product with the transpose of a dense matrix. */
 function isProjection(call: Call): boolean {
   if (!isLowProduct(call)) return false;
   const [, w] = call.inputs as [Operand, Operand];
@@ -69,7 +69,7 @@ function mergeAll(rewrite: Rewrite, projections: readonly Placed[]): void {
   }
 }
 
-/** One product in the place of the first of a group, whose weights lie one behind the other. */
+/** Replaces the first of a group, whose weights follow one another in memory, by one product of all. */
 function mergeGroup(rewrite: Rewrite, group: readonly Placed[]): void {
   const calls = group.map(({ call }) => call);
   const [first, ...others] = calls as [Call, ...Call[]];
@@ -89,7 +89,7 @@ function mergeGroup(rewrite: Rewrite, group: readonly Placed[]): void {
   for (const call of others) rewrite.replace(call);
 }
 
-/** Projections whose results are needed about as long as one another's, those of each group in their order. */
+/** Groups of projections whose results are needed for about the same time, each in its order. */
 function groupedByEnd(rewrite: Rewrite, projections: readonly Placed[]): Placed[][] {
   const groups: { readonly end: number; readonly members: Placed[] }[] = [];
   for (const projection of projections) {
@@ -101,7 +101,7 @@ function groupedByEnd(rewrite: Rewrite, projections: readonly Placed[]): Placed[
   return groups.map(({ members }) => members);
 }
 
-/** Those of different weights that are each all of a storage that one cast makes, which could stand before them all. */
+/** Those whose weights differ, each filling a storage made by one cast that could run before all projections. */
 function withOwnWeights(rewrite: Rewrite, projections: readonly Placed[]): Placed[] {
   const { graph, uses } = rewrite;
   const seen = new Set<number>();

@@ -14,10 +14,10 @@ import { pairCalls } from './pair-calls.ts';
 import { scaleInUpdate } from './scale-in-update.ts';
 import { updateEarly } from './update-early.ts';
 
-/** A program that does the same in fewer kernels, or over fewer bytes. */
+/** Rewrites a graph into one that does the same with fewer kernels, fewer bytes moved, or less memory. */
 type Pass = (graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<string>) => Graph;
 
-/** In their order: what a pass leaves, those behind it see. */
+/** In their order. */
 const passes: readonly Pass[] = [
   accumulateProducts,
   mergeProducts,
@@ -34,7 +34,7 @@ const passes: readonly Pass[] = [
   freeFirst,
 ];
 
-/** `program` as a GPU of these properties is to run it; see `carryLowPrecisionCopies` for `notCarried`. */
+/** The graph as a GPU of these properties is to run it; see `carryLowPrecisionCopies` for `notCarried`. */
 export function optimize(
   graph: Graph,
   properties: CudaProperties,

@@ -4,13 +4,13 @@ import type { Call, Graph } from '../graph/graph.ts';
 import { isAccumulation } from './accumulate-products.ts';
 import { isOp } from './is-op.ts';
 
-/** What has become of a program's matrix products. */
+/** What passes made of a graph's matrix products. */
 export type ProductFacts = Pick<
   ExecutableFacts,
   'accumulatedProducts' | 'mergedProducts' | 'operandBytesSaved'
 >;
 
-/** What passes made of the products of `before`. */
+/** From the graph before and after the passes. */
 export function productFacts(before: Graph, after: Graph): ProductFacts {
   const [eager, compiled] = [productsOf(before), productsOf(after)];
   return {

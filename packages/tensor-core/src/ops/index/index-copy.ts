@@ -71,7 +71,7 @@ const indexCopyOp = defineOp<IndexCopyAttributes>({
     ];
   },
   cost: ([, index, source]) => ({ flops: 0, bytesMoved: bytesOf([index!, source!, source!]) }),
-  cuda: { kind: 'custom', strided: true, takesTwo: [0, 2], launch: launchIndexCopy },
+  cuda: { kind: 'custom', strided: true, rewrites: { takesTwo: [0, 2] }, launch: launchIndexCopy },
   cpu: {
     kind: 'host',
     checksValues: true,

@@ -14,7 +14,7 @@ import { mean } from '../reduce/reductions.ts';
 import { hasNormNode, lastMean, statisticsBySums, statisticsOfNothing, sumToLast } from './norm-graph.ts';
 import {
   checkNorm,
-  normEdges,
+  normFusion,
   launchNorm,
   launchNormBackward,
   deferredNormSums,
@@ -54,10 +54,10 @@ const layerNormOp = defineOp<LayerNormAttributes>({
   }),
   cuda: {
     kind: 'custom',
-    edges: normEdges,
-    launch(context, [x, weight, bias], [y, mean, rstd], { eps }, edges) {
+    rewrites: { fusion: normFusion },
+    launch(context, [x, weight, bias], [y, mean, rstd], { eps }, fused) {
       const tensors = { x: x!, weight: weight!, bias: bias!, y: y!, mean: mean!, rstd: rstd! };
-      launchNorm(context, tensors, eps, edges);
+      launchNorm(context, tensors, eps, fused?.fusion);
     },
   },
   cpu: {
@@ -126,10 +126,9 @@ const layerNormBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'custom',
-    edges: normEdges,
-    deferred: deferredNormSums(backwardTensors),
-    launch: (context, inputs, [dx, ...rest], _, edges) =>
-      launchNormBackward(context, backwardTensors(inputs, dx!), rest, edges),
+    rewrites: { fusion: normFusion, deferred: deferredNormSums(backwardTensors) },
+    launch: (context, inputs, [dx, ...rest], _, fused) =>
+      launchNormBackward(context, backwardTensors(inputs, dx!), rest, fused?.fusion),
   },
   cpu: {
     kind: 'onnx',

@@ -1,7 +1,8 @@
 import { checkNumber } from '../../base/check-value.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
-import type { CudaContext, DeferredOutputs, FusionPlaces, KernelFusion } from '../../op/cuda-lowering.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { DeferredOutputs, FusionPlaces, KernelFusion } from '../../op/kernel-rewrites.ts';
 import type { CudaProperties } from '../../cuda/kernel.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { computeDType } from '../../base/dtype.ts';
@@ -22,8 +23,8 @@ const backwardBudget = { preferredElements: 8, mostElements: 16 };
 const backwardBlocksPerMultiprocessor = 2;
 /** Threads keep a part of a row in registers up to this length at least, forward and backward. */
 const longestRow = 8192;
-/** Forward, x is loaded and y stored; backward, dy and dx. */
-export const normEdges: FusionPlaces = { input: 0, output: 0, longestRow };
+/** Forward, x has a prologue and y an epilogue; backward, dy and dx. */
+export const normFusion: FusionPlaces = { input: 0, output: 0, longestRow };
 
 /** Throws a ShapeError or DTypeError unless `parameters` are vectors that fit the last dimension of `x`. */
 export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record<string, TensorSpec>>): void {
@@ -58,7 +59,7 @@ export interface NormForward {
   readonly rstd: MemoryView;
 }
 
-export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, edges = noFusion): void {
+export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, fusion = noFusion): void {
   const { x, weight, bias, y, mean, rstd } = tensors;
   if (x.size === 0) return;
   const columns = x.shape.at(-1)!;
@@ -66,7 +67,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   const vectors = bias ? [x, y, weight, bias] : [x, y, weight];
   const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
   context
-    .kernel(edges.kernel(forwardKernel(variantOf(defines, tensors, y))))
+    .kernel(fusion.kernel(forwardKernel(variantOf(defines, tensors, y))))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
       x.address,
       weight.address,
@@ -77,7 +78,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
       rows,
       columns,
       eps,
-      edges.argument,
+      fusion.argument,
     ]);
 }
 
@@ -118,13 +119,13 @@ function launchNormBackwardRows(
   context: CudaContext,
   tensors: NormBackward,
   partials: readonly { readonly address: number }[],
-  edges: KernelFusion,
+  fusion: KernelFusion,
 ): void {
   const { dy, x, weight, mean, rstd, dx } = tensors;
   const { defines, blocks, rows, columns } = backwardPlan(context.properties, tensors);
   if (blocks === 0) return;
   context
-    .kernel(edges.kernel(backwardKernel(variantOf(defines, tensors, dy))))
+    .kernel(fusion.kernel(backwardKernel(variantOf(defines, tensors, dy))))
     .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
       dy.address,
       x.address,
@@ -136,7 +137,7 @@ function launchNormBackwardRows(
       partials[1]?.address ?? 0,
       rows,
       columns,
-      edges.argument,
+      fusion.argument,
     ]);
 }
 
@@ -145,12 +146,12 @@ export function launchNormBackward(
   context: CudaContext,
   tensors: NormBackward,
   parameterGradients: readonly MemoryView[],
-  edges = noFusion,
+  fusion = noFusion,
 ): void {
   if (tensors.weight.size === 0) return;
   const spec = partialSpec(backwardPlan(context.properties, tensors), tensors.x);
   const partials = parameterGradients.map(() => denseWorkspace(context, spec));
-  launchNormBackwardRows(context, tensors, partials, edges);
+  launchNormBackwardRows(context, tensors, partials, fusion);
   foldRows(context, partials, parameterGradients);
 }
 
@@ -165,8 +166,8 @@ export function deferredNormSums(
       const spec = partialSpec(backwardPlan(properties, tensors), tensors.x);
       return outputs.slice(1).map(() => spec);
     },
-    launch: (context, inputs, [dx, ...partials], edges = noFusion) =>
-      launchNormBackwardRows(context, tensorsOf(inputs, dx!), partials, edges),
+    launch: (context, inputs, [dx, ...partials], fusion = noFusion) =>
+      launchNormBackwardRows(context, tensorsOf(inputs, dx!), partials, fusion),
     finish: foldRows,
   };
 }

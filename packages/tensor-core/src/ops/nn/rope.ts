@@ -75,7 +75,7 @@ const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
     flops: 3 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
   }),
-  cuda: { kind: 'custom', strided: true, takesTwo: [0], writesStrided, launch },
+  cuda: { kind: 'custom', strided: true, rewrites: { takesTwo: [0], writesStrided }, launch },
   cpu: {
     kind: 'onnx',
     build: (graph, [x, cosine, sine], { inverse }) => {

@@ -1,4 +1,4 @@
-import type { KernelFusion } from '../../op/cuda-lowering.ts';
+import type { KernelFusion } from '../../op/kernel-rewrites.ts';
 
-/** Of an op that runs by itself: the empty structures of kernels/fusion.cuh. */
+/** No prologue and no epilogue: the two empty structures of kernels/fusion.cuh. */
 export const noFusion: KernelFusion = { kernel: (spec) => spec, argument: new Uint8Array(2) };

@@ -6,7 +6,7 @@ import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
 import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
-describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges of norms', () => {
+describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norms', () => {
   const device = openEmulatedDevice();
   const random = (shape: readonly number[], seed: number, dtype: DType = 'float32') =>
     t.cast(t.randn(shape, { device, generator: new t.Generator(seed) }), dtype);

@@ -27,7 +27,7 @@ describe('passes, where one condition decides', () => {
     // Tensors that are made for a case alone are filled in it.
     return opNames(changed).filter((name) => name !== 'fill_');
   };
-  const edges = (graph: Graph) => fuseProloguesAndEpilogues(fusePointwise(graph));
+  const fuseAll = (graph: Graph) => fuseProloguesAndEpilogues(fusePointwise(graph));
 
   describe('accumulateEmbeddings leaves the sum alone', () => {
     const [table, ids] = [leaf([6, 4]), tensor([3], 'int64')];
@@ -281,7 +281,7 @@ describe('passes, where one condition decides', () => {
         },
       ],
     ])('%s', (name, expected, fn) => {
-      const found = names(edges, fn);
+      const found = names(fuseAll, fn);
       if (name.includes('argument')) expect(found.at(-1)).toBe('rmsNorm');
       else expect(found).toEqual(expected);
     });

@@ -2,7 +2,7 @@ import { isAccumulation } from '../../../src/compile/passes/accumulate-products.
 import { isFused } from '../../../src/compile/passes/fused-ops.ts';
 import { isOp } from '../../../src/compile/passes/is-op.ts';
 import { computeDTypeOf } from '../../../src/compile/passes/pointwise-call.ts';
-import type { CustomKernel } from '../../../src/op/cuda-lowering.ts';
+import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { embeddingOp } from '../../../src/ops/index/embedding.ts';
 import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import { byteSize } from '../../../src/base/dtype.ts';
@@ -20,7 +20,7 @@ export function checkKernel(call: Call): void {
   if (op.name.startsWith('finish_'))
     check(call, areAlike(outputs) && areAlike(call.inputs), 'finishes others together');
   if (isAccumulation(call)) checkAccumulation(call);
-  if (op.cuda.kind === 'custom') checkCustom(call, op.cuda);
+  if (op.cuda.kind === 'custom') checkCustom(call);
   else if (isFused(op)) checkGenerated(call);
 }
 
@@ -68,25 +68,26 @@ function checkGenerated(call: Call): void {
   );
 }
 
-function checkCustom(call: Call, kernel: CustomKernel<never>): void {
-  const isWritten = (output: Operand) => output.isContiguous || kernel.writesStrided?.(output) === true;
+function checkCustom(call: Call): void {
+  const rewrites = rewritesOf(call);
+  const isWritten = (output: Operand) => output.isContiguous || rewrites.writesStrided?.(output) === true;
   const isMadeByOwn = !(call.op.mutates?.length ?? 0);
   check(call, !isMadeByOwn || call.outputs.every(isWritten), 'writes a layout that it cannot');
   if (!isFused(call.op)) return;
-  if (kernel.takesTwo) checkPair(call, kernel.takesTwo);
+  if (rewrites.takesTwo) checkPair(call, rewrites.takesTwo);
   for (const [i, member] of call.members!.entries()) {
-    const hasEdges = call.members!.some(({ op: { cuda } }) => cuda.kind === 'custom' && cuda.edges);
-    if (hasEdges && member.op.cuda.kind === 'pointwise') checkEdge(call, member, i);
+    const isKernelFusion = call.members!.some((other) => rewritesOf(other).fusion);
+    if (isKernelFusion && member.op.cuda.kind === 'pointwise') checkFusedMember(call, member, i);
   }
 }
 
-/** An edge reads and writes rows of the kernel's shape in whole vectors, and single elements. */
-function checkEdge(call: Call, member: Call, at: number): void {
+/** A prologue or epilogue reads and writes rows of the kernel's shape in whole vectors, and single elements. */
+function checkFusedMember(call: Call, member: Call, at: number): void {
   const inMemory = [...call.inputs, ...call.outputs];
   for (const operand of [...member.inputs, ...member.outputs]) {
     if (operand.size === 1 || !inMemory.some((other) => isSamePlace(other, operand))) continue;
     const isWhole = operand.isContiguous && (operand.offset * byteSize(operand.dtype)) % vectorBytes === 0;
-    check(call, isWhole, `has an edge, member ${at}, that lies otherwise than its vectors`);
+    check(call, isWhole, `has a prologue or epilogue, member ${at}, that is not aligned to vectors`);
   }
 }
 

@@ -11,6 +11,7 @@ import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy
 import { isCast } from '../../../src/compile/passes/is-op.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
+import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { scaleInUpdate } from '../../../src/compile/passes/scale-in-update.ts';
 import { updateEarly } from '../../../src/compile/passes/update-early.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
@@ -77,7 +78,8 @@ export function failingPass(
 export function lostLiveCall(traced: Graph, properties: CudaProperties): string | null {
   const mark = 1_000_000;
   for (const [at, { op }] of traced.calls.entries()) {
-    const isUpdate = op.cuda.kind === 'custom' && (op.cuda.byTensor || op.cuda.scales || op.cuda.copied);
+    const { byTensor, scales, copied } = rewritesOf({ op });
+    const isUpdate = byTensor || scales || copied;
     if (isCast(op) || isUpdate || op.name.startsWith('crossEntropy')) continue;
     const calls = traced.calls.map((call, i) => (i === at ? { ...call, live: mark } : call));
     let graph: Graph = { ...traced, calls };

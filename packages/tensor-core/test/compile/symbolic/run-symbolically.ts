@@ -1,6 +1,7 @@
 import { withoutCopies } from '../../../src/compile/passes/copying-op.ts';
 import { isFused } from '../../../src/compile/passes/fused-ops.ts';
 import { placesRead } from '../../../src/compile/passes/pointwise-call.ts';
+import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import type { Call, Operand, Graph } from '../../../src/compile/graph/graph.ts';
 import { checkKernel } from './check-kernels.ts';
 import { SymbolicMemory, isSamePlace } from './symbolic-memory.ts';
@@ -67,10 +68,10 @@ function runMembers(fused: Call, memory: SymbolicMemory, parts: PartialOps): Val
   });
 }
 
-/** Whether a member gets from others what they make: a kernel with edges only its one input, and the latter all theirs. */
-function isPassedOn(fused: Call, { op: { cuda } }: Call, place: number): boolean {
-  if (cuda.kind !== 'custom' || !cuda.edges || fused.op.cuda.kind !== 'custom') return true;
-  return place === cuda.edges.input;
+/** Whether members pass this input on: to a kernel with prologue and epilogue only its one input, to those two everything. */
+function isPassedOn(fused: Call, member: Call, place: number): boolean {
+  const { fusion } = rewritesOf(member);
+  return !fusion || fused.op.cuda.kind !== 'custom' || place === fusion.input;
 }
 
 function isRead(call: Call, place: number): boolean {

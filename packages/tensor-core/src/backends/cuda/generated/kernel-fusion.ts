@@ -1,4 +1,4 @@
-import type { KernelFusion } from '../../../op/cuda-lowering.ts';
+import type { KernelFusion } from '../../../op/kernel-rewrites.ts';
 import type { KernelSpec } from '../../../cuda/kernel.ts';
 import type { DType } from '../../../base/dtype.ts';
 import { storageType } from '../../../op/kernel-arguments/c-types.ts';
@@ -11,80 +11,80 @@ import {
 } from './pointwise-kernel.ts';
 
 /**
- * How a kernel that works on [rows, columns] reads an operand: element by element, one for each column, one for all, or by
- * rows of a table whose numbers lie in memory.
+ * How a kernel on [rows, columns] reads an operand: element by element, one element for each column, a single element, or
+ * rows of a table by their numbers, which lie in memory.
  */
 export type OperandWalk = 'dense' | 'columns' | 'one' | 'rows';
 
-/** A table whose rows an edge reads by their numbers. */
+/** A table whose rows a prologue looks up. */
 export interface RowLookup {
-  /** Of the numbers. */
+  /** The dtype of the row numbers. */
   readonly ids: DType;
   readonly rows: number;
   readonly columns: number;
 }
 
-/** Element-wise work at an edge of a kernel, whose operands but one lie in memory. */
+/** A prologue or epilogue: element-wise work on operands in memory, and, in an epilogue, on the kernel's own result. */
 export interface FusedSignature {
   readonly pointwise: PointwiseSignature;
-  /** The inputs that the expressions read, and how; null for the one that the kernel has made. */
+  /** The inputs that the expressions read, and how; null for the kernel's result. */
   readonly read: readonly { readonly input: number; readonly walk: OperandWalk | null }[];
-  /** Of each output, whether it is written to memory. */
+  /** By output, whether it is written to memory. */
   readonly stores: readonly boolean[];
-  /** Behind a kernel: whether what it has made is written to memory, too. */
+  /** In an epilogue: whether the kernel's result is also written to memory. */
   readonly storesResult: boolean;
-  /** Before a kernel: which output it works on. */
+  /** In a prologue: which output the kernel reads. */
   readonly result: number;
-  /** Before a kernel: of the operand that is read by rows. */
+  /** In a prologue: the table of the operand that is read by rows. */
   readonly lookup?: RowLookup;
 }
 
-/** What stands before and behind a kernel; null for nothing. */
+/** What is fused into a kernel; null for nothing. */
 export interface FusionSignatures {
-  readonly before: FusedSignature | null;
-  readonly after: FusedSignature | null;
+  readonly prologue: FusedSignature | null;
+  readonly epilogue: FusedSignature | null;
 }
 
 const pointerBytes = 8;
 
 /** The text of the header fusion.cuh; see there. */
-export function fusionSource({ before, after }: FusionSignatures): string {
+export function fusionSource({ prologue, epilogue }: FusionSignatures): string {
   return `#include "no_fusion.cuh"
 #include "wide_vector.cuh"
 
-namespace before {
-${before ? beforeSource(before) : 'using Edge = NoBefore;'}
+namespace prologue {
+${prologue ? prologueSource(prologue) : 'using Fused = NoPrologue;'}
 }
-namespace after {
-${after ? afterSource(after) : 'using Edge = NoAfter;'}
+namespace epilogue {
+${epilogue ? epilogueSource(epilogue) : 'using Fused = NoEpilogue;'}
 }
-constexpr bool kHasBefore = ${before !== null};
-using Before = before::Edge;
-using After = after::Edge;
-struct Edges {
-  Before before;
-  After after;
+constexpr bool kHasPrologue = ${prologue !== null};
+using Prologue = prologue::Fused;
+using Epilogue = epilogue::Fused;
+struct Fusion {
+  Prologue prologue;
+  Epilogue epilogue;
 };
 `;
 }
 
-function beforeSource(edge: FusedSignature): string {
-  return `${evaluateSource(edge.pointwise, placesRead(edge))}
-${edge.lookup ? lookupSource(edge.lookup) : ''}
-struct Edge {
-${members(edge)}
+function prologueSource(fused: FusedSignature): string {
+  return `${evaluateSource(fused.pointwise, placesRead(fused))}
+${fused.lookup ? lookupSource(fused.lookup) : ''}
+struct Fused {
+${members(fused)}
 
   template <int N, typename Stored>
   __device__ __forceinline__ Vector<Stored, N> load(const Stored*, int64 at, int column) const {
     Vector<Stored, N> x;
-    ${loadedSource(edge)}
-${calculation(edge, `x[j] = kept_apart(result${edge.result}[j]);`)}
+    ${loadedSource(fused)}
+${calculation(fused, `x[j] = kept_apart(result${fused.result}[j]);`)}
     return x;
   }
 };`;
 }
 
-/** As the op embedding looks rows up: NaN where there is none. */
+/** Looks rows up as the op embedding does: NaN for a number out of range. */
 function lookupSource({ ids, rows, columns }: RowLookup): string {
   return `template <int N, typename Stored>
 __device__ __forceinline__ WideVector<Stored, N> looked_up(const Stored* table, const ${storageType(ids)}* ids, int64 at, int column) {
@@ -98,19 +98,19 @@ __device__ __forceinline__ WideVector<Stored, N> looked_up(const Stored* table, 
 `;
 }
 
-function afterSource(edge: FusedSignature): string {
-  return `${evaluateSource(edge.pointwise, placesRead(edge))}
-struct Edge {
-${members(edge)}
+function epilogueSource(fused: FusedSignature): string {
+  return `${evaluateSource(fused.pointwise, placesRead(fused))}
+struct Fused {
+${members(fused)}
 
   template <int N>
   struct Loaded {
-${lines(edge.read, ({ input, walk }) => walk && `    ${elementsType(edge, input, walk)} vector${input};`)}
+${lines(fused.read, ({ input, walk }) => walk && `    ${elementsType(fused, input, walk)} vector${input};`)}
   };
 
   template <int N>
   __device__ __forceinline__ Loaded<N> load(int64 at, int column) const {
-    return {${inMemory(edge)
+    return {${inMemory(fused)
       .map((operand) => load(operand))
       .join(', ')}};
   }
@@ -120,19 +120,19 @@ ${lines(edge.read, ({ input, walk }) => walk && `    ${elementsType(edge, input,
     Vector<Stored, N> made;
 #pragma unroll
     for (int j = 0; j < N; j++) made[j] = kept_apart(convert<Stored>(x[j]));
-${edge.storesResult ? '    store_vector(address + at, made);' : ''}
-${calculation(edge, '')}
+${fused.storesResult ? '    store_vector(address + at, made);' : ''}
+${calculation(fused, '')}
   }
 };`;
 }
 
-/** The structure `loaded` of what lies in memory, as a function's own. */
-function loadedSource(edge: FusedSignature): string {
+/** The local structure `loaded` of what has been read from memory. */
+function loadedSource(fused: FusedSignature): string {
   const fields = lines(
-    edge.read,
-    ({ input, walk }) => walk && `      ${elementsType(edge, input, walk)} vector${input};`,
+    fused.read,
+    ({ input, walk }) => walk && `      ${elementsType(fused, input, walk)} vector${input};`,
   );
-  const values = inMemory(edge).map((operand) => load(operand));
+  const values = inMemory(fused).map((operand) => load(operand));
   return `struct {
 ${fields}
     } loaded = {${values.join(', ')}};`;
@@ -163,9 +163,9 @@ function load({ input, walk }: FusedSignature['read'][number]): string {
   return `load_wide<N>(in${input} + ${walk === 'columns' ? 'column' : 'at'})`;
 }
 
-/** Every output's elements from `loaded` and, behind a kernel, `made`; those that memory keeps are stored. */
-function calculation(edge: FusedSignature, last: string): string {
-  const { pointwise, stores, read } = edge;
+/** Calculates every output from `loaded` and, in an epilogue, `made`, and stores those that are written to memory. */
+function calculation(fused: FusedSignature, last: string): string {
+  const { pointwise, stores, read } = fused;
   const walks = new Map(read.map(({ input, walk }) => [input, walk]));
   const value = (input: number) => {
     const walk = walks.get(input);
@@ -175,7 +175,7 @@ function calculation(edge: FusedSignature, last: string): string {
   return `${lines(pointwise.outputs, (dtype, i) => `    WideVector<${storageType(dtype)}, N> result${i};`)}
 #pragma unroll
     for (int j = 0; j < N; j++) {
-      ${evaluate(pointwise, placesRead(edge), value, (i) => `result${i}[j]`)}
+      ${evaluate(pointwise, placesRead(fused), value, (i) => `result${i}[j]`)}
       ${last}
     }
 ${lines(pointwise.outputs, (_, i) => stores[i] === true && `    store_wide(out${i} + at, result${i});`)}`;
@@ -189,19 +189,19 @@ function lines<T>(items: readonly T[], line: (item: T, index: number) => string 
   return items.map(line).filter(Boolean).join('\n');
 }
 
-/** Where an edge's operands lie, in the order of its members. */
+/** The values of a prologue's or epilogue's members, in their order. */
 export interface FusedArguments {
   readonly addresses: readonly number[];
   readonly scalars: readonly number[];
 }
 
-/** The bytes of `Edges`: of each edge the pointers, then the scalars; an edge without members has one byte. */
+/** The bytes of `Fusion`: for each part pointers, then scalars; a part without members is one byte, padded to a pointer. */
 export function fusionArgument(
-  { before, after }: FusionSignatures,
-  arguments_: readonly [before: FusedArguments, after: FusedArguments],
+  { prologue, epilogue }: FusionSignatures,
+  arguments_: readonly [prologue: FusedArguments, epilogue: FusedArguments],
 ): Uint8Array {
-  const parts = [before, after].map((edge, i) =>
-    edge ? packed(scalarDType(edge.pointwise), arguments_[i]!) : new Uint8Array(pointerBytes),
+  const parts = [prologue, epilogue].map((fused, i) =>
+    fused ? packed(scalarDType(fused.pointwise), arguments_[i]!) : new Uint8Array(pointerBytes),
   );
   return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
@@ -219,7 +219,7 @@ function packed(dtype: DType, { addresses, scalars }: FusedArguments): Uint8Arra
   return new Uint8Array(view.buffer);
 }
 
-/** Makes specs of one kernel's edges, the same object for the same spec. */
+/** The specs of kernels with one fusion: the same object for the same plain spec. */
 export class FusionSpecs {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #specs = new Map<KernelSpec, KernelSpec>();
