@@ -13,6 +13,7 @@ export {
   compileKernels,
 } from './cuda/nvrtc/compile-kernels.ts';
 export { denseCopy } from './ops/support/dense-memory.ts';
+export { KernelStruct } from './op/kernel-arguments/kernel-struct.ts';
 export { type KernelVariants, kernelVariants } from './op/kernel-arguments/kernel-variants.ts';
 export {
   type RegisterBudget,

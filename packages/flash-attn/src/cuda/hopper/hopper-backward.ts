@@ -13,8 +13,7 @@ import { headTensorMap } from './head-tensor-map.ts';
 import {
   type BackwardTensors,
   type HopperBackwardScratch,
-  hopperBackwardMaps,
-  hopperBackwardParamsBytes,
+  hopperBackwardStruct,
   hopperBackwardTiles,
   writeHopperBackwardParams,
 } from './hopper-backward-params.ts';
@@ -122,10 +121,10 @@ export function hopperBackwardSharedBytes({
 }
 
 function writeParams(call: FlashCall, plan: HopperBackwardPlan, rowTiles: number): Uint8Array {
-  const memory = (params ??= new HostMemory(hopperBackwardParamsBytes));
+  const memory = (params ??= new HostMemory(hopperBackwardStruct.byteLength));
   encodeMaps(cudaDevice(call.context), memory, call.tensors as BackwardTensors, plan.backward);
   writeHopperBackwardParams(memory, call, scratchOf(call, plan, rowTiles), plan);
-  return memory.bytes.subarray(0, hopperBackwardParamsBytes);
+  return memory.bytes.subarray(0, hopperBackwardStruct.byteLength);
 }
 
 function scratchOf(
@@ -156,7 +155,9 @@ function encodeMaps(
     ...{ q: ofQueries, gradO: ofQueries, k: ofKeys, v: ofKeys },
     ...{ gradK: stored, gradV: stored, gradQ: stored },
   };
+  const { tensorMaps } = hopperBackwardStruct;
   for (const name of Object.keys(boxes) as (keyof typeof boxes)[]) {
-    device.encodeTensorMap(headTensorMap(tensors[name], boxes[name]), memory, hopperBackwardMaps[name]);
+    const offset = tensorMaps[name === 'gradQ' ? 'gradQMap' : name];
+    device.encodeTensorMap(headTensorMap(tensors[name], boxes[name]), memory, offset);
   }
 }

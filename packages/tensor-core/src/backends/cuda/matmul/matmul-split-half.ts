@@ -3,9 +3,10 @@ import type { KernelSpec } from '../../../cuda/kernel.ts';
 import { kernelSource } from '../../../base/host/package-root.ts';
 import type { CudaDriver } from '../../../cuda/driver/driver.ts';
 import { HostMemory } from '../../../base/host/host-memory.ts';
-import { TensorMapEncoder, tensorMapBytes } from '../../../cuda/launch/tensor-map.ts';
+import { TensorMapEncoder } from '../../../cuda/launch/tensor-map.ts';
 import type { Scratch } from '../../../cuda/memory/stream-scratch.ts';
 import type { Float32Product } from './matmul.ts';
+import { matmulParams, splitOperand } from './matmul-split-half-structs.ts';
 import {
   type SplitHalfMatmulPlan,
   type SplitHalfOperandLayout,
@@ -48,8 +49,6 @@ const splitKernel: KernelSpec = {
   name: 'split_half',
   parameters: 'T',
 };
-const splitOperandBytes = 64;
-const matmulParamsBytes = 448;
 
 // What cublasLt's SGEMM was measured to reach on such a GPU, for the choice between the two.
 const sgemmFlopsPerUs = 45e6;
@@ -66,9 +65,9 @@ export class SplitHalfProduct implements Float32Product {
   readonly #plans = new Map<string, ShapePlan | null>();
   readonly #specs = new Map<string, KernelSpec>();
   /** SplitParams; see kernels/matmul/split_half.cu. */
-  readonly #splitParameters = new HostMemory(2 * splitOperandBytes);
+  readonly #splitParameters = new HostMemory(2 * splitOperand.byteLength);
   /** MatmulParams; see kernels/matmul/matmul_split_half.cu. */
-  readonly #parameters = new HostMemory(matmulParamsBytes);
+  readonly #parameters = new HostMemory(matmulParams.byteLength);
 
   constructor(context: CudaContext, driver: CudaDriver, scratch: Scratch) {
     this.#context = context;
@@ -84,15 +83,15 @@ export class SplitHalfProduct implements Float32Product {
     const splitA = this.#workspaceOf(plan.a);
     const splitB = this.#workspaceOf(plan.b);
     this.#writeSplit(0, a, plan.a, splitA);
-    this.#writeSplit(splitOperandBytes, b, plan.b, splitB);
+    this.#writeSplit(splitOperand.byteLength, b, plan.b, splitB);
     const blocks = plan.a.blocks + plan.b.blocks;
     context
       .kernel(splitKernel)
       .launch([blocks, 1, 1], splitHalfThreads, 0, [
-        this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
+        this.#splitParameters.bytes.subarray(0, 2 * splitOperand.byteLength),
       ]);
-    this.#encodeMap(0, plan.a, splitA.planes);
-    this.#encodeMap(tensorMapBytes, plan.b, splitB.planes);
+    this.#encodeMap(matmulParams.tensorMaps.a, plan.a, splitA.planes);
+    this.#encodeMap(matmulParams.tensorMaps.b, plan.b, splitB.planes);
     this.#multiply(request, plan, splitA, splitB);
     return true;
   }
@@ -157,14 +156,19 @@ export class SplitHalfProduct implements Float32Product {
     { planes, summaries, factors }: SplitOperand,
   ): void {
     const memory = this.#splitParameters;
-    memory.writeInt64(offset, operand.pointer);
-    memory.writeInt64(offset + 8, planes);
-    memory.writeInt64(offset + 16, summaries);
-    memory.writeInt64(offset + 24, factors);
-    memory.writeInt64(offset + 32, operand.batchStride);
-    const { rows, columns, linesAreColumns } = operand;
-    const words = [rows, columns, operand.pitch, pitch, blocks, Number(linesAreColumns)];
-    words.forEach((word, i) => (memory.words[(offset + 40) / 4 + i] = word));
+    const { int64, words } = splitOperand;
+    memory.writeInt64(offset + int64.source, operand.pointer);
+    memory.writeInt64(offset + int64.planes, planes);
+    memory.writeInt64(offset + int64.summaries, summaries);
+    memory.writeInt64(offset + int64.factors, factors);
+    memory.writeInt64(offset + int64.sourceBatchStride, operand.batchStride);
+    const word = offset / 4;
+    memory.words[word + words.rows] = operand.rows;
+    memory.words[word + words.columns] = operand.columns;
+    memory.words[word + words.sourcePitch] = operand.pitch;
+    memory.words[word + words.pitch] = pitch;
+    memory.words[word + words.blocks] = blocks;
+    memory.words[word + words.linesAreColumns] = Number(operand.linesAreColumns);
   }
 
   /** Writes the CUtensorMap of an operand's planes at `offset` of the parameters. */
@@ -193,29 +197,34 @@ export class SplitHalfProduct implements Float32Product {
   ): void {
     const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
     const memory = this.#parameters;
-    memory.writeInt64(256, splitA.factors);
-    memory.writeInt64(264, splitB.factors);
-    memory.writeInt64(272, request.d);
-    // The kernel leaves its flags as it found them, zero.
-    memory.writeInt64(280, this.#scratch('split-half partials', partialsBytes));
-    memory.writeInt64(288, this.#scratch('split-half flags', readyBytes));
-    memory.writeInt64(296, request.batchStrideD);
     const step = (layout: SplitHalfOperandLayout) => Number(layout.tensorMap.dimensions[3] > 1);
-    const { m, n, k, batch, pitchD } = request;
-    const words = [m, n, k, batch, pitchD, step(a), step(b)];
-    words.forEach((word, i) => (memory.words[304 / 4 + i] = word));
-    memory.floats[332 / 4] = request.scale;
-    memory.words[336 / 4] = streamTiles;
-    memory.words[340 / 4] = groupM;
-    memory.writeInt64(344, request.a);
-    memory.writeInt64(352, request.b);
-    memory.writeInt64(360, request.batchStrideA);
-    memory.writeInt64(368, request.batchStrideB);
-    memory.words[376 / 4] = request.pitchA;
-    memory.words[380 / 4] = request.pitchB;
-    memory.writeInt64(384, splitA.summaries);
-    memory.writeInt64(392, splitB.summaries);
-    const structure = memory.bytes.subarray(0, matmulParamsBytes);
+    const { int64, words, floats } = matmulParams;
+    memory.writeInt64(int64.factorsA, splitA.factors);
+    memory.writeInt64(int64.factorsB, splitB.factors);
+    memory.writeInt64(int64.c, request.d);
+    // The kernel leaves its flags as it found them, zero.
+    memory.writeInt64(int64.partials, this.#scratch('split-half partials', partialsBytes));
+    memory.writeInt64(int64.ready, this.#scratch('split-half flags', readyBytes));
+    memory.writeInt64(int64.batchStrideC, request.batchStrideD);
+    memory.words[words.m] = request.m;
+    memory.words[words.n] = request.n;
+    memory.words[words.k] = request.k;
+    memory.words[words.batch] = request.batch;
+    memory.words[words.pitchC] = request.pitchD;
+    memory.words[words.batchStepA] = step(a);
+    memory.words[words.batchStepB] = step(b);
+    memory.floats[floats.alpha] = request.scale;
+    memory.words[words.streamTiles] = streamTiles;
+    memory.words[words.groupM] = groupM;
+    memory.writeInt64(int64.sourceA, request.a);
+    memory.writeInt64(int64.sourceB, request.b);
+    memory.writeInt64(int64.batchStrideA, request.batchStrideA);
+    memory.writeInt64(int64.batchStrideB, request.batchStrideB);
+    memory.words[words.pitchA] = request.pitchA;
+    memory.words[words.pitchB] = request.pitchB;
+    memory.writeInt64(int64.summariesA, splitA.summaries);
+    memory.writeInt64(int64.summariesB, splitB.summaries);
+    const structure = memory.bytes.subarray(0, matmulParams.byteLength);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }
 }
