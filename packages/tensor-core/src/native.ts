@@ -14,6 +14,11 @@ export {
 } from './cuda/nvrtc/compile-kernels.ts';
 export { denseCopy } from './ops/support/dense-memory.ts';
 export { KernelStruct } from './op/kernel-arguments/kernel-struct.ts';
+export type {
+  KernelArguments,
+  KernelParameters,
+  ParameterType,
+} from './op/kernel-arguments/kernel-parameters.ts';
 export { type KernelVariants, kernelVariants } from './op/kernel-arguments/kernel-variants.ts';
 export {
   type RegisterBudget,

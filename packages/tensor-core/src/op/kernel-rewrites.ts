@@ -1,7 +1,7 @@
 import type { CudaProperties, KernelSpec } from '../cuda/kernel.ts';
 import type { MemoryView, TensorSpec } from '../base/memory-view.ts';
 import type { Layout } from '../base/shape.ts';
-import type { CudaContext } from './cuda-lowering.ts';
+import type { CudaContext } from './cuda-context.ts';
 
 /** Element-wise work that a kernel does as it loads an input, its prologue, and as it stores an output, its epilogue. */
 export interface KernelFusion {

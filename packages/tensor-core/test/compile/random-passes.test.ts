@@ -45,17 +45,17 @@ describe('random programs in symbols', () => {
           1276908,
           807424,
         ],
-        "fuseProloguesAndEpilogues": [
-          3583,
-          11006,
-          1276908,
-          818176,
-        ],
         "fusePointwise": [
           3623,
           11071,
           1291454,
           816128,
+        ],
+        "fuseProloguesAndEpilogues": [
+          3583,
+          11006,
+          1276908,
+          818176,
         ],
         "joinCrossEntropy": [
           4600,

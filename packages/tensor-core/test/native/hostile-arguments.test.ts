@@ -28,7 +28,10 @@ const table: HostileTable = {
     // 0.5 is older than what kernels are compiled for.
     named: 'compileKernels|compute capability',
   },
-  kernelVariants: { args: () => ['copy.cu', 'copy', 'pp'], legal: { 0: 'a', 1: 'a', 2: 'a' } },
+  kernelVariants: {
+    args: () => ['copy.cu', 'copy', { from: 'pointer' }],
+    legal: { 0: 'a', 1: 'a', 2: '{}' },
+  },
   denseCopy: launching,
   launchRows: launching,
   rowPlan: launching,

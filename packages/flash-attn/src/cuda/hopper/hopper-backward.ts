@@ -20,10 +20,12 @@ import {
 import type { HopperBackwardPlan, HopperBackwardTile } from './hopper-backward-plan.ts';
 
 const kernels = packageKernels(import.meta.url);
-const mainKernel = kernelVariants(kernels('hopper/flash_hopper_backward.cu'), 'flash_hopper_backward', 'T');
+const mainKernel = kernelVariants(kernels('hopper/flash_hopper_backward.cu'), 'flash_hopper_backward', {
+  p: 'struct',
+});
 const rowsSource = kernels('hopper/flash_hopper_backward_rows.cu');
-const beforeKernel = kernelVariants(rowsSource, 'flash_hopper_before', 'T');
-const afterKernel = kernelVariants(rowsSource, 'flash_hopper_after', 'T');
+const beforeKernel = kernelVariants(rowsSource, 'flash_hopper_before', { p: 'struct' });
+const afterKernel = kernelVariants(rowsSource, 'flash_hopper_after', { p: 'struct' });
 
 const mainThreads = 384;
 const rowsThreads = 256;
@@ -44,12 +46,13 @@ export function launchHopperBackward(call: FlashCall, plan: HopperBackwardPlan):
   const bytes = writeParams(call, plan, rowTiles);
   const rowsOfBlock = rowsThreads / (backward.headDimension > 80 ? 16 : 8);
   const rowBlocks = (rowTiles * backward.queries) / rowsOfBlock;
-  context.kernel(beforeSpec(call, backward)).launch([rowBlocks, heads, 1], rowsThreads, 0, [bytes]);
+  const values = mainKernel.byName({ p: bytes });
+  context.kernel(beforeSpec(call, backward)).launch([rowBlocks, heads, 1], rowsThreads, 0, values);
   const sharedBytes = hopperBackwardSharedBytes(backward);
   const blocks = keyTiles * sizes.keyHeads * sizes.batch;
-  context.kernel(mainSpec(call, backward)).launch([blocks, 1, 1], mainThreads, sharedBytes, [bytes]);
+  context.kernel(mainSpec(call, backward)).launch([blocks, 1, 1], mainThreads, sharedBytes, values);
   if (!needsAfter(backward)) return;
-  context.kernel(afterSpec(call, backward)).launch([rowTiles, heads, 1], rowsThreads, 0, [bytes]);
+  context.kernel(afterSpec(call, backward)).launch([rowTiles, heads, 1], rowsThreads, 0, values);
 }
 
 /** What `launchHopperBackward` launches. */

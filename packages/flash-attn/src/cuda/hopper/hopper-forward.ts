@@ -14,7 +14,7 @@ import { headTensorMap } from './head-tensor-map.ts';
 import type { HopperForwardPlan, HopperForwardTile } from './hopper-forward-plan.ts';
 
 const source = packageKernels(import.meta.url)('hopper/flash_hopper_forward.cu');
-const kernel = kernelVariants(source, 'flash_hopper_forward', 'T');
+const kernel = kernelVariants(source, 'flash_hopper_forward', { p: 'struct' });
 const rowsPerWarpgroup = 64;
 
 /** HopperForwardParams of kernels/hopper/flash_hopper_forward.cuh. */
@@ -50,7 +50,7 @@ export function launchHopperForward(call: FlashCall, plan: HopperForwardPlan): v
   const bytes = hopperForwardParams(cudaDevice(context), call, plan);
   context
     .kernel(forwardSpec(call, forward))
-    .launch([blocks, 1, 1], 128 * (forward.warpgroups + 1), sharedBytes, [bytes]);
+    .launch([blocks, 1, 1], 128 * (forward.warpgroups + 1), sharedBytes, kernel.byName({ p: bytes }));
 }
 
 /** What `launchHopperForward` launches. */

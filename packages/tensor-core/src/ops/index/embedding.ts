@@ -18,9 +18,16 @@ import { requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 import { gather } from './gather.ts';
 
-const forwardKernel = kernelVariants('index/embedding.cu', 'embedding', 'pppil');
-const sortKernel = kernelVariants('index/embedding_sort.cu', 'embedding_sort', 'ppppiiii');
-const backwardKernel = kernelVariants('index/embedding_backward.cu', 'embedding_backward', 'ppppi');
+const forwardKernel = kernelVariants('index/embedding.cu', 'embedding', {
+  ...{ weight: 'pointer', ids: 'pointer', y: 'pointer', unitsPerRow: 'int32', vocabulary: 'int64' },
+});
+const sortKernel = kernelVariants('index/embedding_sort.cu', 'embedding_sort', {
+  ...{ ids: 'pointer', ranges: 'pointer', keys: 'pointer', positions: 'pointer' },
+  ...{ count: 'int32', vocabulary: 'int32', passes: 'int32', zeroes: 'int32' },
+});
+const backwardKernel = kernelVariants('index/embedding_backward.cu', 'embedding_backward', {
+  ...{ dy: 'pointer', positions: 'pointer', ranges: 'pointer', dweight: 'pointer', columns: 'int32' },
+});
 const sortThreads = 1024;
 const sortDigitBits = 8;
 /** Ranges of so many rows the block that sorts zeroes sooner than a fill by itself would begin. */
@@ -160,7 +167,12 @@ function launchForward(
   const units = rowBytes / bytes;
   context
     .kernel(forwardKernel({ INDEX: storageType(ids!.dtype), WORD: word, WORDS: words }))
-    .launch([ids!.size, 1, 1], wholeWarps(units), 0, [from, ids!.address, to, units, vocabulary]);
+    .launch(
+      [ids!.size, 1, 1],
+      wholeWarps(units),
+      0,
+      forwardKernel.byName({ weight: from, ids: ids!.address, y: to, unitsPerRow: units, vocabulary }),
+    );
 }
 
 /** Writes the gradient, or adds it to what is there, which only the rows that were read need. */
@@ -181,13 +193,12 @@ export function launchEmbeddingBackward(
   const variant = { ...element, ADDS: Number(adds) };
   context
     .kernel(backwardKernel(variant))
-    .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
-      dy!.address,
-      positions,
-      ranges,
-      dweight.address,
-      columns,
-    ]);
+    .launch(
+      [vocabulary, Math.ceil(columns / (length * threads * vectors)), 1],
+      threads,
+      0,
+      backwardKernel.byName({ dy: dy!.address, positions, ranges, dweight: dweight.address, columns }),
+    );
 }
 
 /** The positions of ids, sorted by id and then by position, and each row's range of them. */
@@ -201,18 +212,21 @@ function sortIds(context: CudaContext, ids: MemoryView, vocabulary: number) {
   // Ids out of range are sorted as `vocabulary`, which must have its digits too.
   const passes = Math.ceil(Math.log2(vocabulary + 1) / sortDigitBits);
   if (ids.size > 0) {
-    context
-      .kernel(sortKernel({ INDEX: storageType(ids.dtype) }))
-      .launch([1, 1, 1], sortThreads, 0, [
-        ids.address,
+    context.kernel(sortKernel({ INDEX: storageType(ids.dtype) })).launch(
+      [1, 1, 1],
+      sortThreads,
+      0,
+      sortKernel.byName({
+        ids: ids.address,
         ranges,
         keys,
         positions,
-        ids.size,
+        count: ids.size,
         vocabulary,
         passes,
-        Number(zeroes),
-      ]);
+        zeroes: Number(zeroes),
+      }),
+    );
   }
   return { positions: passes % 2 === 1 ? positions : positions + halfBytes, ranges };
 }

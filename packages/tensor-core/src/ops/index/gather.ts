@@ -12,8 +12,14 @@ import { type IndexRange, checkIndices, outOfRange } from '../support/check-indi
 import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 
-const forwardKernel = kernelVariants('index/gather.cu', 'gather', 'pppllll');
-const backwardKernel = kernelVariants('index/gather.cu', 'gather_backward', 'pppllll');
+const forwardKernel = kernelVariants('index/gather.cu', 'gather', {
+  ...{ x: 'pointer', index: 'pointer', out: 'pointer' },
+  ...{ size: 'int64', length: 'int64', chosen: 'int64', inner: 'int64' },
+});
+const backwardKernel = kernelVariants('index/gather.cu', 'gather_backward', {
+  ...{ dy: 'pointer', index: 'pointer', dx: 'pointer' },
+  ...{ owners: 'int64', length: 'int64', chosen: 'int64', inner: 'int64' },
+});
 const threads = 256;
 
 interface GatherAttributes {
@@ -57,16 +63,20 @@ const gatherOp = defineOp<GatherAttributes>({
       if (y!.size === 0) return;
       const { length, chosen, inner } = extents(x!.shape, index!.shape, dimension);
       const variant = { ELEMENT: storageType(x!.dtype), INDEX: storageType(index!.dtype) };
-      const pointers = [x!, index!, y!].map((tensor) => tensor.address);
-      context
-        .kernel(forwardKernel(variant))
-        .launch([Math.ceil(y!.size / threads), 1, 1], threads, 0, [
-          ...pointers,
-          y!.size,
+      context.kernel(forwardKernel(variant)).launch(
+        [Math.ceil(y!.size / threads), 1, 1],
+        threads,
+        0,
+        forwardKernel.byName({
+          x: x!.address,
+          index: index!.address,
+          out: y!.address,
+          size: y!.size,
           length,
           chosen,
           inner,
-        ]);
+        }),
+      );
     },
   },
   cpu: {
@@ -99,16 +109,20 @@ export const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
       const owners = outer * inner;
       if (owners === 0) return;
       const variant = { ELEMENT: storageType(dy!.dtype), INDEX: storageType(index!.dtype) };
-      const pointers = [dy!, index!, dx!].map((tensor) => tensor.address);
-      context
-        .kernel(backwardKernel(variant))
-        .launch([Math.ceil(owners / threads), 1, 1], threads, 0, [
-          ...pointers,
+      context.kernel(backwardKernel(variant)).launch(
+        [Math.ceil(owners / threads), 1, 1],
+        threads,
+        0,
+        backwardKernel.byName({
+          dy: dy!.address,
+          index: index!.address,
+          dx: dx!.address,
           owners,
           length,
           chosen,
           inner,
-        ]);
+        }),
+      );
     },
   },
   cpu: {

@@ -20,7 +20,10 @@ import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 import { gather } from './gather.ts';
 
-const kernel = kernelVariants('index/index_copy.cu', 'index_copy', 'pppppTlll');
+const kernel = kernelVariants('index/index_copy.cu', 'index_copy', {
+  ...{ target: 'pointer', otherTarget: 'pointer', index: 'pointer', source: 'pointer' },
+  ...{ otherSource: 'pointer', places: 'struct', owners: 'int64', chosen: 'int64', length: 'int64' },
+});
 const threads = 256;
 
 interface IndexCopyAttributes {
@@ -131,13 +134,22 @@ function launchIndexCopy(
     RANK: Math.max(1, layout.rank),
   };
   const steps = [target!.strides[dimension]!, source!.strides[dimension]!, index!.strides[0]!];
-  context
-    .kernel(kernel(variant))
-    .launch([Math.ceil(layout.size / threads), pairs, 1], threads, 0, [
-      ...[target!, otherTarget!, index!, source!, otherSource!].map(({ address }) => address),
-      places(steps),
-      ...[layout.size, index!.size, target!.shape[dimension]!],
-    ]);
+  context.kernel(kernel(variant)).launch(
+    [Math.ceil(layout.size / threads), pairs, 1],
+    threads,
+    0,
+    kernel.byName({
+      target: target!.address,
+      otherTarget: otherTarget!.address,
+      index: index!.address,
+      source: source!.address,
+      otherSource: otherSource!.address,
+      places: places(steps),
+      owners: layout.size,
+      chosen: index!.size,
+      length: target!.shape[dimension]!,
+    }),
+  );
 }
 
 /** The `Places` of the kernel, of what `layout` holds. */

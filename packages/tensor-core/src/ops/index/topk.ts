@@ -23,7 +23,10 @@ interface TopkAttributes {
   readonly largest: boolean;
 }
 
-const kernel = kernelVariants('index/top_k.cu', 'top_k', 'ppppiii');
+const kernel = kernelVariants('index/top_k.cu', 'top_k', {
+  ...{ x: 'pointer', values: 'pointer', indices: 'pointer', order: 'pointer' },
+  ...{ columns: 'int32', k: 'int32', slots: 'int32' },
+});
 const threads = 256;
 
 /** Along the last dimension: the chosen elements in order, and where they lie. */
@@ -76,8 +79,20 @@ function launch(
     KEY: byteSize(x.dtype) === 8 ? 'uint64' : 'uint32',
     LARGEST: largest ? 1 : 0,
   };
-  const pointers = [x.address, values.address, indices.address, order];
-  context.kernel(kernel(defines)).launch([rows, 1, 1], threads, 0, [...pointers, columns, k, slots]);
+  context.kernel(kernel(defines)).launch(
+    [rows, 1, 1],
+    threads,
+    0,
+    kernel.byName({
+      x: x.address,
+      values: values.address,
+      indices: indices.address,
+      order,
+      columns,
+      k,
+      slots,
+    }),
+  );
 }
 
 function choose(

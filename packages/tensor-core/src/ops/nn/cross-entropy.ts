@@ -31,9 +31,18 @@ export interface CrossEntropyAttributes {
   readonly ignoreIndex: number;
 }
 
-const rowsKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_rows', 'pppplil');
-const meanKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_mean', 'ppppll');
-const backwardKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_backward', 'pppppplil');
+const rowsKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_rows', {
+  ...{ logits: 'pointer', targets: 'pointer', logSumExp: 'pointer', losses: 'pointer' },
+  ...{ rows: 'int64', columns: 'int32', ignored: 'int64' },
+});
+const meanKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_mean', {
+  ...{ losses: 'pointer', targets: 'pointer', loss: 'pointer', inverseCount: 'pointer' },
+  ...{ rows: 'int64', ignored: 'int64' },
+});
+const backwardKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_backward', {
+  ...{ dloss: 'pointer', logits: 'pointer', targets: 'pointer', logSumExp: 'pointer' },
+  ...{ inverseCount: 'pointer', dlogits: 'pointer', rows: 'int64', columns: 'int32', ignored: 'int64' },
+});
 const meanThreads = 1024;
 
 function checkOperands(logits: TensorSpec, targets: TensorSpec): void {
@@ -200,27 +209,33 @@ function launchForward(
 ): void {
   const { rows, columns, variant, grid } = planRows([logits!], targets!);
   const losses = context.workspace(rows * byteSize(loss!.dtype));
-  context
-    .kernel(rowsKernel(variant))
-    .launch(grid, variant.BLOCK_THREADS, 0, [
-      logits!.address,
-      targets!.address,
-      logSumExp!.address,
+  context.kernel(rowsKernel(variant)).launch(
+    grid,
+    variant.BLOCK_THREADS,
+    0,
+    rowsKernel.byName({
+      logits: logits!.address,
+      targets: targets!.address,
+      logSumExp: logSumExp!.address,
       losses,
       rows,
       columns,
-      ignoreIndex,
-    ]);
-  context
-    .kernel(meanKernel(variant))
-    .launch([1, 1, 1], meanThreads, 0, [
+      ignored: ignoreIndex,
+    }),
+  );
+  context.kernel(meanKernel(variant)).launch(
+    [1, 1, 1],
+    meanThreads,
+    0,
+    meanKernel.byName({
       losses,
-      targets!.address,
-      loss!.address,
-      inverseCount!.address,
+      targets: targets!.address,
+      loss: loss!.address,
+      inverseCount: inverseCount!.address,
       rows,
-      ignoreIndex,
-    ]);
+      ignored: ignoreIndex,
+    }),
+  );
 }
 
 function launchBackward(
@@ -229,16 +244,24 @@ function launchBackward(
   [dlogits]: readonly MemoryView[],
   { ignoreIndex }: CrossEntropyAttributes,
 ): void {
-  const [, logits, targets] = inputs;
+  const [dloss, logits, targets, logSumExp, inverseCount] = inputs;
   const { rows, columns, variant, grid } = planRows([logits!, dlogits!], targets!);
-  context
-    .kernel(backwardKernel(variant))
-    .launch(grid, variant.BLOCK_THREADS, 0, [
-      ...[...inputs, dlogits!].map((tensor) => tensor.address),
+  context.kernel(backwardKernel(variant)).launch(
+    grid,
+    variant.BLOCK_THREADS,
+    0,
+    backwardKernel.byName({
+      dloss: dloss!.address,
+      logits: logits!.address,
+      targets: targets!.address,
+      logSumExp: logSumExp!.address,
+      inverseCount: inverseCount!.address,
+      dlogits: dlogits!.address,
       rows,
       columns,
-      ignoreIndex,
-    ]);
+      ignored: ignoreIndex,
+    }),
+  );
 }
 
 /** Options of `crossEntropy`. */

@@ -6,8 +6,14 @@ import { type DType, byteSize } from '../../base/dtype.ts';
 import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { planRows } from './cross-entropy.ts';
 
-const countKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_count', 'pppll');
-const jointKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_joint', 'pdppppppplil');
+const countKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_count', {
+  ...{ targets: 'pointer', counts: 'pointer', finished: 'pointer', rows: 'int64', ignored: 'int64' },
+});
+const jointKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_joint', {
+  ...{ dloss: 'pointer', factor: 'float64', logits: 'pointer', targets: 'pointer', counts: 'pointer' },
+  ...{ losses: 'pointer', finished: 'pointer', loss: 'pointer', dlogits: 'pointer' },
+  ...{ rows: 'int64', columns: 'int32', ignored: 'int64' },
+});
 const countThreads = 1024;
 /** What a block needs of shared memory beside a row. */
 const ownSharedBytes = 1024;
@@ -39,15 +45,33 @@ export function launchJointCrossEntropy(
   const defines = { ...variant, ...types, STAGED: Number(isStaged) };
   context
     .kernel(countKernel(defines))
-    .launch([1, 1, 1], countThreads, 0, [targets!.address, counts, finished, rows, ignoreIndex]);
+    .launch(
+      [1, 1, 1],
+      countThreads,
+      0,
+      countKernel.byName({ targets: targets!.address, counts, finished, rows, ignored: ignoreIndex }),
+    );
   const spec = jointKernel(defines);
-  const [address, value] = 'memory' in dloss ? [dloss.memory.address, 0] : [0, dloss.value];
-  context
-    .kernel(isStaged ? withSharedBytes(spec, maxSharedBytesPerBlock - ownSharedBytes) : spec)
-    .launch(grid, variant.BLOCK_THREADS, isStaged ? rowBytes : 0, [
-      ...[address, value, logits!.address, targets!.address, counts, losses, finished],
-      ...[loss!.address, dlogits!.address, rows, columns, ignoreIndex],
-    ]);
+
+  context.kernel(isStaged ? withSharedBytes(spec, maxSharedBytesPerBlock - ownSharedBytes) : spec).launch(
+    grid,
+    variant.BLOCK_THREADS,
+    isStaged ? rowBytes : 0,
+    jointKernel.byName({
+      dloss: 'memory' in dloss ? dloss.memory.address : 0,
+      factor: 'memory' in dloss ? 0 : dloss.value,
+      logits: logits!.address,
+      targets: targets!.address,
+      counts,
+      losses,
+      finished,
+      loss: loss!.address,
+      dlogits: dlogits!.address,
+      rows,
+      columns,
+      ignored: ignoreIndex,
+    }),
+  );
 }
 
 const announced = new WeakMap<KernelSpec, KernelSpec>();

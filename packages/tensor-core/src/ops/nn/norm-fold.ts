@@ -3,7 +3,9 @@ import type { MemoryView, StridedMemory } from '../../base/memory-view.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 
-const kernel = kernelVariants('nn/norm_fold.cu', 'norm_fold', 'Tii');
+const kernel = kernelVariants('nn/norm_fold.cu', 'norm_fold', {
+  ...{ folds: 'struct', count: 'int32', columns: 'int32' },
+});
 const threads = 1024;
 const columnsOfBlock = 32;
 
@@ -33,6 +35,11 @@ export function foldRows(
     const blocks = Math.ceil(columns / columnsOfBlock);
     context
       .kernel(kernel(variant))
-      .launch([blocks, folds, 1], threads, 0, [new Uint8Array(addresses.buffer), count, columns]);
+      .launch(
+        [blocks, folds, 1],
+        threads,
+        0,
+        kernel.byName({ folds: new Uint8Array(addresses.buffer), count, columns }),
+      );
   }
 }

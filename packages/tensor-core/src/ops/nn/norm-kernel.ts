@@ -15,8 +15,14 @@ import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { foldRows } from './norm-fold.ts';
 import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
 
-const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', 'pppppplidT');
-const backwardKernel = kernelVariants('nn/norm_backward.cu', 'norm_backward', 'ppppppppliT');
+const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', {
+  ...{ x: 'pointer', weight: 'pointer', bias: 'pointer', y: 'pointer', mean: 'pointer', rstd: 'pointer' },
+  ...{ rows: 'int64', columns: 'int32', eps: 'float64', fusion: 'struct' },
+});
+const backwardKernel = kernelVariants('nn/norm_backward.cu', 'norm_backward', {
+  ...{ dy: 'pointer', x: 'pointer', weight: 'pointer', mean: 'pointer', rstd: 'pointer', dx: 'pointer' },
+  ...{ partialWeight: 'pointer', partialBias: 'pointer', rows: 'int64', columns: 'int32', fusion: 'struct' },
+});
 
 // The gradient holds two rows, the next two, and column sums in registers.
 const backwardBudget = { preferredElements: 8, mostElements: 16 };
@@ -66,20 +72,23 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   const rows = x.size / columns;
   const vectors = bias ? [x, y, weight, bias] : [x, y, weight];
   const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
-  context
-    .kernel(fusion.kernel(forwardKernel(variantOf(defines, tensors, y))))
-    .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
-      x.address,
-      weight.address,
-      addressOf(bias),
-      y.address,
-      addressOf(mean),
-      rstd.address,
+  context.kernel(fusion.kernel(forwardKernel(variantOf(defines, tensors, y)))).launch(
+    [Math.ceil(rows / rowsPerBlock), 1, 1],
+    defines.BLOCK_THREADS,
+    0,
+    forwardKernel.byName({
+      x: x.address,
+      weight: weight.address,
+      bias: addressOf(bias),
+      y: y.address,
+      mean: addressOf(mean),
+      rstd: rstd.address,
       rows,
       columns,
       eps,
-      fusion.argument,
-    ]);
+      fusion: fusion.argument,
+    }),
+  );
 }
 
 export interface NormBackward {
@@ -124,21 +133,24 @@ function launchNormBackwardRows(
   const { dy, x, weight, mean, rstd, dx } = tensors;
   const { defines, blocks, rows, columns } = backwardPlan(context.properties, tensors);
   if (blocks === 0) return;
-  context
-    .kernel(fusion.kernel(backwardKernel(variantOf(defines, tensors, dy))))
-    .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
-      dy.address,
-      x.address,
-      weight.address,
-      addressOf(mean),
-      rstd.address,
-      dx.address,
-      partials[0]!.address,
-      partials[1]?.address ?? 0,
+  context.kernel(fusion.kernel(backwardKernel(variantOf(defines, tensors, dy)))).launch(
+    [blocks, 1, 1],
+    defines.BLOCK_THREADS,
+    0,
+    backwardKernel.byName({
+      dy: dy.address,
+      x: x.address,
+      weight: weight.address,
+      mean: addressOf(mean),
+      rstd: rstd.address,
+      dx: dx.address,
+      partialWeight: partials[0]!.address,
+      partialBias: partials[1]?.address ?? 0,
       rows,
       columns,
-      fusion.argument,
-    ]);
+      fusion: fusion.argument,
+    }),
+  );
 }
 
 /** dx, and with it the gradients of the weight and, if there is one, of the bias. */

@@ -26,7 +26,12 @@ interface RopeAttributes {
   readonly inverse: boolean;
 }
 
-const kernel = kernelVariants('nn/rope.cu', 'rope', 'ppppppiiiiillllllllf');
+const kernel = kernelVariants('nn/rope.cu', 'rope', {
+  ...{ x0: 'pointer', x1: 'pointer', cosine: 'pointer', sine: 'pointer', y0: 'pointer', y1: 'pointer' },
+  ...{ n0: 'int32', n1: 'int32', n2: 'int32', length: 'int32', columns: 'int32' },
+  ...{ s0: 'int64', s1: 'int64', s2: 'int64', s3: 'int64' },
+  ...{ t0: 'int64', t1: 'int64', t2: 'int64', t3: 'int64', sign: 'float32' },
+});
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;
@@ -226,20 +231,36 @@ function launch(
     VECTOR_LENGTH: walk.vectorLength,
     OFFSET: offsetType(Math.max(matrices, length * columns)),
   };
-  context
-    .kernel(kernel(variant))
-    .launch([blocks, Math.min(matrices, maxGridY), tensors.length], threads, 0, [
-      ...[x.addresses[0]!, x.addresses.at(-1)!],
-      tableAddress(context, cosine!, walk),
-      tableAddress(context, sine!, walk),
-      ...[y.addresses[0]!, y.addresses.at(-1)!],
-      ...walk.lengths,
+  const [n0, n1, n2] = walk.lengths as [number, number, number];
+  const [s0, s1, s2, s3] = walk.xStrides as [number, number, number, number];
+  const [t0, t1, t2, t3] = walk.yStrides as [number, number, number, number];
+  context.kernel(kernel(variant)).launch(
+    [blocks, Math.min(matrices, maxGridY), tensors.length],
+    threads,
+    0,
+    kernel.byName({
+      x0: x.addresses[0]!,
+      x1: x.addresses.at(-1)!,
+      cosine: tableAddress(context, cosine!, walk),
+      sine: tableAddress(context, sine!, walk),
+      y0: y.addresses[0]!,
+      y1: y.addresses.at(-1)!,
+      n0,
+      n1,
+      n2,
       length,
       columns,
-      ...walk.xStrides,
-      ...walk.yStrides,
-      inverse ? -1 : 1,
-    ]);
+      s0,
+      s1,
+      s2,
+      s3,
+      t0,
+      t1,
+      t2,
+      t3,
+      sign: inverse ? -1 : 1,
+    }),
+  );
 }
 
 /**

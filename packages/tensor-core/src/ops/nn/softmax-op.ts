@@ -63,7 +63,9 @@ export function softmaxOp({
   backward,
   reference,
 }: SoftmaxDefinition): ComputeOp<undefined> {
-  const forwardKernel = kernelVariants('nn/softmax.cu', kernel, 'ppli');
+  const forwardKernel = kernelVariants('nn/softmax.cu', kernel, {
+    ...{ x: 'pointer', y: 'pointer', rows: 'int64', columns: 'int32' },
+  });
   const backwardOp = softmaxBackwardOp(name, kernel, backward);
   return defineOp({
     name,
@@ -81,7 +83,7 @@ export function softmaxOp({
     }),
     cuda: {
       kind: 'custom',
-      launch: (context, [x], [y]) => launchRows(context, forwardKernel, [x!, y!]),
+      launch: (context, [x], [y]) => launchRows(context, forwardKernel, { x: x!, y: y! }),
     },
     cpu: { kind: 'onnx', build: (graph, [x]) => [onnx(graph, x!)] },
   });
@@ -100,7 +102,9 @@ function softmaxBackwardOp(
   kernel: string,
   backward: SoftmaxDefinition['backward'],
 ): ComputeOp<undefined> {
-  const backwardKernel = kernelVariants('nn/softmax.cu', `${kernel}_backward`, 'pppli');
+  const backwardKernel = kernelVariants('nn/softmax.cu', `${kernel}_backward`, {
+    ...{ dy: 'pointer', y: 'pointer', dx: 'pointer', rows: 'int64', columns: 'int32' },
+  });
   return defineOp({
     name: `${name}Backward`,
     autocast: 'float32',
@@ -111,7 +115,7 @@ function softmaxBackwardOp(
     }),
     cuda: {
       kind: 'custom',
-      launch: (context, [dy, y], [dx]) => launchRows(context, backwardKernel, [dy!, y!, dx!]),
+      launch: (context, [dy, y], [dx]) => launchRows(context, backwardKernel, { dy: dy!, y: y!, dx: dx! }),
     },
     cpu: {
       kind: 'onnx',

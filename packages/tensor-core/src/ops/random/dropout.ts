@@ -30,7 +30,10 @@ interface DropoutAttributes extends GeneratorState {
   readonly draw: Draw;
 }
 
-const kernel = kernelVariants('random/dropout.cu', 'dropout', 'ppluulld');
+const kernel = kernelVariants('random/dropout.cu', 'dropout', {
+  ...{ x: 'pointer', y: 'pointer', count: 'int64', seedLow: 'uint32', seedHigh: 'uint32' },
+  ...{ offset: 'int64', threshold: 'int64', scale: 'float64' },
+});
 const threads = 256;
 const blocksPerMultiprocessor = 16;
 const hostBlock = 4096;
@@ -70,12 +73,21 @@ function launch(context: CudaContext, x: MemoryView, y: MemoryView, attributes: 
   const { low, high } = halvesOf(attributes.seed);
   const defines = { ELEMENT: storageType(x.dtype), VECTOR_LENGTH: vectorLengthOf(x, y) };
   const most = blocksPerMultiprocessor * context.properties.multiprocessors;
-  context
-    .kernel(kernel(defines))
-    .launch([Math.min(Math.ceil(x.size / (4 * threads)), most), 1, 1], threads, 0, [
-      ...[x.address, y.address, x.size, low, high, attributes.offset],
-      ...[thresholdOf(attributes), scaleOf(attributes)],
-    ]);
+  context.kernel(kernel(defines)).launch(
+    [Math.min(Math.ceil(x.size / (4 * threads)), most), 1, 1],
+    threads,
+    0,
+    kernel.byName({
+      x: x.address,
+      y: y.address,
+      count: x.size,
+      seedLow: low,
+      seedHigh: high,
+      offset: attributes.offset,
+      threshold: thresholdOf(attributes),
+      scale: scaleOf(attributes),
+    }),
+  );
 }
 
 /** A thread's four elements in one load, or two; one by one where they are not aligned. */

@@ -31,8 +31,8 @@ interface UniformAttributes extends GeneratorState {
 const uniformOp = randomOp<UniformAttributes>({
   name: 'uniform_',
   kernel: 'random_uniform',
-  parameters: 'ddid',
-  arguments: ({ low, range, bits, last }) => [low, range, bits, last],
+  parameters: { low: 'float64', range: 'float64', bits: 'int32', last: 'float64' },
+  arguments: ({ low, range, bits, last }) => ({ low, range, bits, last }),
   transform: (words, values, { low, range, bits, last }) => {
     const shift = 32 - bits;
     const unit = 2 ** -bits;
@@ -56,8 +56,13 @@ interface NormalAttributes extends GeneratorState {
 const normalOp = randomOp<NormalAttributes>({
   name: 'normal_',
   kernel: 'random_normal',
-  parameters: 'dddddd',
-  arguments: (a) => [a.mean, a.standardDeviation, a.firstProbability, a.probabilityRange, a.low, a.high],
+  parameters: {
+    ...{ mean: 'float64', standardDeviation: 'float64', firstProbability: 'float64' },
+    ...{ probabilityRange: 'float64', low: 'float64', high: 'float64' },
+  },
+  arguments: ({ mean, standardDeviation, firstProbability, probabilityRange, low, high }) => {
+    return { mean, standardDeviation, firstProbability, probabilityRange, low, high };
+  },
   transform: (words, values, { mean, standardDeviation, firstProbability, probabilityRange, low, high }) => {
     for (let i = 0; i < words.length; i++) {
       const p = (words[i]! + 0.5) * 2 ** -32 * probabilityRange + firstProbability;
@@ -75,8 +80,8 @@ interface IntegerAttributes extends GeneratorState {
 const integerOp = randomOp<IntegerAttributes>({
   name: 'integer_',
   kernel: 'random_integer',
-  parameters: 'dd',
-  arguments: ({ low, range }) => [low, range],
+  parameters: { low: 'float64', range: 'float64' },
+  arguments: ({ low, range }) => ({ low, range }),
   transform: (words, values, { low, range }) => {
     for (let i = 0; i < words.length; i++) values[i] = low + Math.floor(words[i]! * range * 2 ** -32);
   },

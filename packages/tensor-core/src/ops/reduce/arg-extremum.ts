@@ -35,8 +35,13 @@ export interface ArgExtremumOptions {
   keepDims?: boolean;
 }
 
-const rowsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_rows', 'ppplllll');
-const columnsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_columns', 'pplll');
+const rowsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_rows', {
+  ...{ x: 'pointer', candidates: 'pointer', index: 'pointer' },
+  ...{ rows: 'int64', length: 'int64', items: 'int64', chunk: 'int64', chunks: 'int64' },
+});
+const columnsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_columns', {
+  ...{ x: 'pointer', index: 'pointer', columns: 'int64', length: 'int64', inner: 'int64' },
+});
 const threads = 256;
 const longestRowOfWarp = 1024;
 const smallestChunk = 4096;
@@ -103,11 +108,18 @@ function launch(
     context.copy(columns, rows);
     launchRows(context, rows.address, index.address, outer * inner, length, defines);
   } else {
-    context
-      .kernel(columnsKernel({ ...defines, WIDTH: 32 }))
-      .launch([Math.ceil((outer * inner) / threads), 1, 1], threads, 0, [
-        ...[x.address, index.address, outer * inner, length, inner],
-      ]);
+    context.kernel(columnsKernel({ ...defines, WIDTH: 32 })).launch(
+      [Math.ceil((outer * inner) / threads), 1, 1],
+      threads,
+      0,
+      columnsKernel.byName({
+        x: x.address,
+        index: index.address,
+        columns: outer * inner,
+        length,
+        inner,
+      }),
+    );
   }
 }
 
@@ -125,9 +137,12 @@ function launchRows(
     const width = chunk <= longestRowOfWarp ? 32 : threads;
     context
       .kernel(rowsKernel({ ...defines, WIDTH: width }))
-      .launch([Math.ceil((rows * chunks * width) / threads), 1, 1], threads, 0, [
-        ...[x, candidates, to, rows, length, items, chunk, chunks],
-      ]);
+      .launch(
+        [Math.ceil((rows * chunks * width) / threads), 1, 1],
+        threads,
+        0,
+        rowsKernel.byName({ x, candidates, index: to, rows, length, items, chunk, chunks }),
+      );
     return chunks;
   };
   const wanted = Math.ceil((blocksPerMultiprocessor * context.properties.multiprocessors) / rows);

@@ -26,8 +26,12 @@ interface CumsumAttributes {
   readonly reverse: boolean;
 }
 
-const rowsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_rows', 'ppli');
-const columnsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_columns', 'ppllli');
+const rowsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_rows', {
+  ...{ x: 'pointer', y: 'pointer', length: 'int64', reverse: 'int32' },
+});
+const columnsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_columns', {
+  ...{ x: 'pointer', y: 'pointer', columns: 'int64', length: 'int64', inner: 'int64', reverse: 'int32' },
+});
 const threads = 256;
 /** Rows of up to so many elements are short enough for one thread each. */
 const longestRowOfThread = 32;
@@ -80,7 +84,12 @@ function launch(
   const rows = (from: number, to: number) =>
     context
       .kernel(rowsKernel(defines))
-      .launch([outer * inner, 1, 1], threads, 0, [from, to, length, direction]);
+      .launch(
+        [outer * inner, 1, 1],
+        threads,
+        0,
+        rowsKernel.byName({ x: from, y: to, length, reverse: direction }),
+      );
   if (inner === 1 && length > longestRowOfThread) {
     rows(x.address, y.address);
   } else if (columnsAreFew(extents)) {
@@ -92,11 +101,19 @@ function launch(
     context.copy(to, target);
   } else {
     const columns = outer * inner;
-    context
-      .kernel(columnsKernel(defines))
-      .launch([Math.ceil(columns / threads), 1, 1], threads, 0, [
-        ...[x.address, y.address, columns, length, inner, direction],
-      ]);
+    context.kernel(columnsKernel(defines)).launch(
+      [Math.ceil(columns / threads), 1, 1],
+      threads,
+      0,
+      columnsKernel.byName({
+        x: x.address,
+        y: y.address,
+        columns,
+        length,
+        inner,
+        reverse: direction,
+      }),
+    );
   }
 }
 

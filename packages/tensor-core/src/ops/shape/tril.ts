@@ -27,7 +27,10 @@ interface LowerTriangleAttributes {
   readonly fill: 'zero' | 'negativeInfinity';
 }
 
-const kernel = kernelVariants('shape/lower_triangle.cu', 'lower_triangle', 'ppliiif');
+const kernel = kernelVariants('shape/lower_triangle.cu', 'lower_triangle', {
+  ...{ x: 'pointer', y: 'pointer', matrices: 'int64', rows: 'int32', columns: 'int32' },
+  ...{ diagonal: 'int32', fill: 'float32' },
+});
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;
@@ -113,16 +116,21 @@ function launch(
     .kernel(
       kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length, OFFSET: offsetType(rows * columns) }),
     )
-    .launch([blocks, Math.min(matrices, maxGridY), 1], threads, 0, [
-      x!.address,
-      y!.address,
-      matrices,
-      rows,
-      columns,
-      // All that lies further off is the same, and fits 32 bits.
-      Math.min(Math.max(diagonal, -rows), columns),
-      fill === 'zero' ? 0 : -Infinity,
-    ]);
+    .launch(
+      [blocks, Math.min(matrices, maxGridY), 1],
+      threads,
+      0,
+      kernel.byName({
+        x: x!.address,
+        y: y!.address,
+        matrices,
+        rows,
+        columns,
+        // Diagonals beyond the matrix do the same, and this one fits 32 bits.
+        diagonal: Math.min(Math.max(diagonal, -rows), columns),
+        fill: fill === 'zero' ? 0 : -Infinity,
+      }),
+    );
 }
 
 /** Each matrix [T, S] of x with zeros where j > i + diagonal, a whole number. Throws a ShapeError. */
