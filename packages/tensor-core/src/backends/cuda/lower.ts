@@ -47,12 +47,14 @@ export interface LoweringParts {
 export class CudaLowering implements CudaContext {
   readonly device: TimedDevice;
   readonly properties: CudaProperties;
+  /** Matrix products, whose algorithms can be tuned. */
+  readonly products: Matmul;
+  readonly matmul: (request: MatmulRequest) => void;
   readonly #streams: Streams;
   readonly #modules: KernelModules;
   readonly #memory: BlockMemory;
   readonly #pointwise: PointwiseRunner;
   readonly #reduction: ReductionRunner;
-  readonly #matmul: Matmul;
   /** Blocks to give back when the op at hand has been queued. */
   readonly #workspaces: Block[] = [];
   readonly #launcher: Launcher;
@@ -71,7 +73,7 @@ export class CudaLowering implements CudaContext {
     this.#pointwise = new PointwiseRunner(launcher, generate);
     const { multiprocessors } = properties;
     this.#reduction = new ReductionRunner(launcher, generate, this.#pointwise, workspace, multiprocessors);
-    this.#matmul = new Matmul(
+    this.products = new Matmul(
       streams,
       workspace,
       (address, byteLength) => this.fillBytes(address, 0, byteLength),
@@ -79,11 +81,7 @@ export class CudaLowering implements CudaContext {
       parts.loadCublasLt,
       (library, description) => fastestAlgorithm(device, library, description),
     );
-  }
-
-  /** Whose algorithms can be tuned. */
-  get products(): Matmul {
-    return this.#matmul;
+    this.matmul = this.products.run;
   }
 
   /** Runs `fn`, of whose ops `recorder` sees launches and workspaces. */
@@ -141,10 +139,6 @@ export class CudaLowering implements CudaContext {
 
   fillBytes(pointer: number, value: number, byteLength: number): void {
     this.#streams.current.fill(pointer, value, byteLength);
-  }
-
-  matmul(request: MatmulRequest): void {
-    this.#matmul.run(request);
   }
 
   copy(from: StridedMemory, to: StridedMemory): void {

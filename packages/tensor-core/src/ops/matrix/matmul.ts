@@ -95,7 +95,7 @@ export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>(
   cuda: {
     kind: 'custom',
     strided: true,
-    launch: (context, [a, b], [d], attributes) => launchMatmul(context, a!, b!, d!, attributes),
+    launch: launchMatmul,
   },
   cpu: {
     kind: 'onnx',

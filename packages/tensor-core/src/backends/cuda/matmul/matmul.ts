@@ -58,7 +58,7 @@ export class Matmul {
   }
 
   /** Queues a product. Throws LibraryNotFoundError without cublasLt, DTypeError for dtypes that it lacks. */
-  run(request: MatmulRequest): void {
+  readonly run = (request: MatmulRequest): void => {
     const { m, n, k, batch, inputDType, c } = request;
     if (m === 0 || n === 0 || batch === 0) return;
     if (k === 0) {
@@ -83,7 +83,7 @@ export class Matmul {
       workspace,
       this.#streams.current.handle,
     );
-  }
+  };
 
   /**
    * Times algorithms for the products that `queue` queues, those that were not timed before. `queue` has to leave the stream
