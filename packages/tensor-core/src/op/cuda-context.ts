@@ -14,31 +14,30 @@ export interface MatmulRequest {
   readonly a: number;
   readonly b: number;
   readonly d: number;
-  /**
-   * What is added, before anything is rounded: it lies as D does and is of its dtype, and may be D itself. cublasLt alone
-   * adds it. Default: nothing.
-   */
+  /** C, which is added before rounding: of D's layout and dtype, possibly D itself. Only cublasLt adds it. Default: none. */
   readonly c?: number;
-  /** True when the operand lies transposed: A as k×m, B as n×k (its rows are contiguous that way). */
+  /** Whether the operand is stored transposed: A as k×m, B as n×k, with dense rows. */
   readonly transposeA: boolean;
   readonly transposeB: boolean;
   /** Elements from one stored row to the next. */
   readonly pitchA: number;
   readonly pitchB: number;
   readonly pitchD: number;
-  /** Elements from one product's operand to the next one's; 0 repeats. */
+  /** Elements from one product's operand to the next one's; 0 repeats it. */
   readonly batchStrideA: number;
   readonly batchStrideB: number;
   readonly batchStrideD: number;
   readonly scale: number;
 }
 
-/** What an op's CUDA lowering works with. */
+/** What an op's CUDA lowering gets. */
 export interface CudaContext {
   readonly properties: CudaProperties;
-  /** Compiles (or finds) a kernel. Specs are looked up by identity first: keep them in a constant or a table. */
+  /**
+   * Compiles a kernel, or finds it in the cache. Specs are looked up by identity first: keep them in a constant or a table.
+   */
   kernel(spec: KernelSpec): CudaKernel;
-  /** Memory for this one lowering; freed, in stream order, when `launch` returns. */
+  /** The address of memory for this call, freed in stream order when `launch` returns. */
   workspace(byteLength: number): number;
   /** Sets bytes to `value`, in stream order. */
   fillBytes(address: number, value: number, byteLength: number): void;

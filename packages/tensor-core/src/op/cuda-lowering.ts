@@ -5,9 +5,9 @@ import type { FusedWork, KernelRewrites } from './kernel-rewrites.ts';
 
 export type * from './cuda-context.ts';
 
-/** A value on the way to an output, in the compute type, but rounded as elements of `dtype` are in memory. */
+/** An intermediate value, in the compute type, but rounded as elements of `dtype` are in memory. */
 export interface PointwiseValue {
-  /** A C identifier beside `a`, `b`... and `s0`, `s1`... */
+  /** A C identifier other than `a`, `b`... and `s0`, `s1`... */
   readonly name: string;
   readonly dtype: DType;
   /** CUDA C++, as the expressions are. */
@@ -22,16 +22,16 @@ export interface PointwiseValue {
  */
 export interface PointwiseKernel<A> {
   readonly kind: 'pointwise';
-  /** Values that expressions, and values behind them, use by their names. Default: none. */
+  /** Values that expressions, and later values, use by name. Default: none. */
   values?(attributes: A): readonly PointwiseValue[];
   expressions(attributes: A): readonly string[];
 }
 
 /**
- * Folds the dimensions `attributes.dims` of one input. `combine` is CUDA C++ over `x` and `y`, `finish` over
- * `x` and `n` (the number of elements folded); float16 and bfloat16 are folded in float. What an element gives to the
- * fold is itself, or `term`, over `x` and `center`: a second input's element in the place of the result. That input is
- * contiguous, of the output's size, and of the dtype in which the fold is done.
+ * Folds the dimensions `attributes.dims` of one input. `combine` is CUDA C++ over `x` and `y`, `finish` over `x` and `n` (the
+ * number of elements folded); float16 and bfloat16 are folded in float. An element is folded as it is, or as `term`, over `x`
+ * and `center`: the element of a second input at the place of the result. That input is contiguous, and has the output's size
+ * and the dtype in which the fold is done.
  */
 export interface ReductionKernel {
   readonly kind: 'reduction';
@@ -46,7 +46,7 @@ export interface CustomKernel<A> {
   readonly kind: 'custom';
   /** True when `launch` reads strides itself; otherwise inputs are made contiguous before it runs. */
   readonly strided?: boolean;
-  /** What only the compiler reads: what it may make of calls. Default: it leaves them as they are. */
+  /** Read only by the compiler: what it may make of calls. Default: it leaves them as they are. */
   readonly rewrites?: KernelRewrites<A>;
   /** Queues the op. `fused` is what the compiler has fused into this call, as `rewrites` allow; eager calls have none. */
   launch(

@@ -32,6 +32,7 @@ const table: HostileTable = {
     args: () => ['copy.cu', 'copy', { from: 'pointer' }],
     legal: { 0: 'a', 1: 'a', 2: '{}' },
   },
+  'new KernelStruct': { args: () => ['Params', { x: 'pointer' }], legal: { 0: 'a', 1: '{}' } },
   denseCopy: launching,
   launchRows: launching,
   rowPlan: launching,

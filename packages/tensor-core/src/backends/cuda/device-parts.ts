@@ -11,7 +11,7 @@ import type { Float32Product } from './matmul/matmul.ts';
 import { SplitHalfProduct } from './matmul/matmul-split-half.ts';
 import type { Scratch } from '../../cuda/memory/stream-scratch.ts';
 
-/** What a device gets from outside, so that tests can stand in for it. */
+/** What a device gets from outside, so that tests can replace it. */
 export interface DeviceParts {
   makeBuilder(architecture: string): KernelBuilder;
   /** Another way than cublasLt to multiply float32 matrices, if this GPU has one. */
@@ -21,9 +21,9 @@ export interface DeviceParts {
     scratch: Scratch,
     streams: Streams,
   ): Float32Product | null;
-  /** Called before the first product that it is needed for. Throws a LibraryNotFoundError without it. */
+  /** Called before the first product that needs it. Throws a LibraryNotFoundError if it is missing. */
   loadCublasLt(): CublasLt;
-  /** Whether freed memory is filled with 0xff, NaN in every floating-point dtype; ROOFLINE_POISON_MEMORY=1. */
+  /** Whether freed memory is filled with 0xff, which is NaN in every floating-point dtype; ROOFLINE_POISON_MEMORY=1. */
   readonly poisonsFreedMemory: boolean;
 }
 
@@ -38,7 +38,7 @@ export const nvidiaParts = (): DeviceParts => ({
 
 const builders = new Map<string, KernelBuilder>();
 
-/** One for all GPUs of an architecture: what one of them has had begun, another waits for. */
+/** One builder for all GPUs of an architecture: a kernel whose compilation one has started, another waits for. */
 function commonBuilder(architecture: string): KernelBuilder {
   const folder = cacheFolder();
   const key = `${architecture} ${folder}`;
@@ -53,10 +53,10 @@ function commonBuilder(architecture: string): KernelBuilder {
   return builder;
 }
 
-// Each thread has a V8 and a compiler of its own, some ten megabytes.
+// Each thread has its own V8 and compiler, some ten megabytes.
 const mostThreads = 8;
 
-/** Null where this thread has the only processor. */
+/** Null if there is only one processor, which this thread uses. */
 function onOtherProcessors(): BeginBatch | null {
   const threads = Math.min(availableParallelism() - 1, mostThreads);
   return threads > 0 ? (requests, keep) => new CompileBatch(requests, threads, keep) : null;

@@ -26,10 +26,10 @@ import { type CudaStream, type StreamPriority, Streams, streamPriorities } from 
 import { checkOptions } from '../../base/check-options.ts';
 import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
 
-/** The context that this thread's driver calls go to. */
+/** The CUDA context that this thread's driver calls go to. */
 let currentContext = 0;
 
-/** The parts of a device with which ops are captured as a graph. */
+/** The parts of a device that capture ops as a CUDA graph. */
 export interface DeviceInternals {
   readonly device: CudaDevice;
   readonly driver: CudaDriver;
@@ -39,8 +39,8 @@ export interface DeviceInternals {
 }
 
 /**
- * An NVIDIA GPU. Open it with `device('cuda:0')`; `cudaDevice` of `@roofline/tensor-core/native` gives this type. Ops
- * are queued on its current stream and take memory from its current pool; `onStream` and `withPool` change them.
+ * An NVIDIA GPU. Open it with `device('cuda:0')`; `cudaDevice` of `@roofline/tensor-core/native` returns this type. Ops are
+ * queued on its current stream and take memory from its current pool; `onStream` and `withPool` change them.
  */
 export class CudaDevice implements Device {
   readonly type = 'cuda';
@@ -91,19 +91,19 @@ export class CudaDevice implements Device {
     });
   }
 
-  /** Directs this thread's driver calls to this device. Every method here does so itself. */
+  /** Directs this thread's driver calls to this device. Every method here does so by itself. */
   makeCurrent(): void {
     if (currentContext === this.#context) return;
     this.#driver.check(this.#driver.functions.cuCtxSetCurrent(this.#context), 'cuCtxSetCurrent');
     currentContext = this.#context;
   }
 
-  /** The stream that ops of this device are queued on now. */
+  /** The stream that ops of this device are currently queued on. */
   get stream(): CudaStream {
     return this.#streams.current;
   }
 
-  /** A further stream of this device, as urgent as its first one if no priority is given. It lives as long as the process. */
+  /** Creates another stream of this device, by default with the priority of its first one. It lives as long as the process. */
   createStream(options: { readonly priority?: StreamPriority } = {}): CudaStream {
     checkOptions('createStream', options, ['priority']);
     const { priority = 'ops' } = options;
@@ -118,9 +118,9 @@ export class CudaDevice implements Device {
   }
 
   /**
-   * Runs `fn` with `stream` as the current one, and gives back what it returns. What another stream wrote must be
-   * waited for (`stream.waitFor`); memory is safe without: what is freed on one stream is not handed out again before
-   * the others have done with it. Throws a DeviceError for another device's stream, a RooflineError for an async function.
+   * Runs `fn` with `stream` as the current one, and returns its result. What another stream writes must be waited for
+   * (`stream.waitFor`); memory needs no such care: what is freed on one stream is not handed out again before the others are
+   * done with it. Throws a DeviceError for another device's stream, a RooflineError for an async function.
    */
   onStream<T>(stream: CudaStream, fn: () => T): T {
     refuseAsync('onStream', fn);
@@ -134,7 +134,7 @@ export class CudaDevice implements Device {
     }
   }
 
-  /** A memory pool of its own, whose segments are `rounded` if nothing is said; see `MemoryPool`. */
+  /** Creates a memory pool, whose segments are `rounded` by default; see `MemoryPool`. */
   createPool(options: { readonly segmentSize?: SegmentSize } = {}): MemoryPool {
     checkOptions('createPool', options, ['segmentSize']);
     const { segmentSize = 'rounded' } = options;
@@ -144,9 +144,8 @@ export class CudaDevice implements Device {
   }
 
   /**
-   * Runs `fn` with allocations from `pool`, and gives back what it returns; what `fn` allocated goes back there when
-   * it is freed. Throws a DeviceError for a pool that is released or another device's, a RooflineError for
-   * an async function.
+   * Runs `fn` with allocations from `pool`, and returns its result; what `fn` allocated goes back there when it is freed.
+   * Throws a DeviceError for a pool that has been released or is another device's, a RooflineError for an async function.
    */
   withPool<T>(pool: MemoryPool, fn: () => T): T {
     refuseAsync('withPool', fn);
@@ -157,8 +156,8 @@ export class CudaDevice implements Device {
   }
 
   /**
-   * Notes that `stream` works on a buffer in a way that this package does not see, a call of another library say, as
-   * `torch.Tensor.record_stream`. Ops note what they use themselves.
+   * Records that `stream` uses a buffer in a way that this package does not see, such as a call of another library, like
+   * `torch.Tensor.record_stream`. Ops record what they use themselves.
    */
   recordStream(buffer: DeviceBuffer, stream: CudaStream): void {
     if (!(buffer instanceof Block))
@@ -184,9 +183,9 @@ export class CudaDevice implements Device {
   }
 
   /**
-   * Memory that a kernel keeps from launch to launch, which it must leave as it found it, and zeroed when it is handed out
-   * first: at least `byteLength` bytes of the current stream's own, the same for the same `name` until more is asked for.
-   * Gives its address; it is never freed.
+   * The address of memory that a kernel keeps from launch to launch: at least `byteLength` bytes of the current stream's own,
+   * the same for the same `name` until more is asked for. It is zero at first, each launch must leave it as it found it, and
+   * it is never freed.
    */
   scratch(name: string, byteLength: number): number {
     checkText('scratch', 'the name', name);
@@ -199,7 +198,10 @@ export class CudaDevice implements Device {
     return this.#memory.allocateStorage(byteLength);
   }
 
-  /** The same at a multiple of 512, inside what is free of the current pool. Throws a DeviceError where it is not free. */
+  /**
+   * Allocates at `address`, a multiple of 512 inside free memory of the current pool. Throws a DeviceError where it is not
+   * free.
+   */
   allocateAt(address: number, byteLength: number): Block {
     const block = this.#memory.allocateStorageAt(address, byteLength);
     if (block) return block;
@@ -224,12 +226,12 @@ export class CudaDevice implements Device {
     this.#memory.freeBlock(block);
   }
 
-  /** Told of memory inside a block that holds nothing any more: tests have it filled, as freed blocks are. */
+  /** Called with memory inside a block that holds nothing any more; where freed memory is poisoned, it is filled as well. */
   discard(address: number, byteLength: number): void {
     this.#memory.poison(address, byteLength);
   }
 
-  /** Lets the current stream wait now for what it would have to wait for to get freed memory again: a capture cannot. */
+  /** Makes the current stream wait now for everything that freed memory depends on, because a capture cannot. */
   awaitFreedMemory(): void {
     this.#memory.allocator.endFences();
   }
@@ -252,17 +254,17 @@ export class CudaDevice implements Device {
   }
 
   /**
-   * Begins to compile kernels that will be launched soon in threads of their own, and does not wait: the first launch of each
-   * does. Those that the cache has are left. A process that ends meanwhile waits for the kernels that are under way, not for
-   * those that are still to be begun. Throws a RooflineError (code ARGUMENT) for what is no list of kernels, a DeviceError for
-   * a header that is missing, and a LibraryNotFoundError without NVRTC; what does not compile, its launch tells.
+   * Starts compiling kernels that will be launched soon, in threads of their own, and does not wait: the first launch of each
+   * does. Those in the cache are skipped. A process that ends meanwhile waits for compilations under way, not for those not
+   * started yet. Throws a RooflineError (code ARGUMENT) unless given a list of kernels, a DeviceError for a missing header,
+   * and a LibraryNotFoundError without NVRTC; a kernel that does not compile throws when it is launched.
    */
   compileAhead(kernels: readonly CompilableKernel[]): void {
     checkKernels('compileAhead', kernels);
     this.#builder.beginFiles(kernels);
   }
 
-  /** What captures ops as graphs of this device; internal. */
+  /** What captures ops as CUDA graphs of this device; internal. */
   get internals(): DeviceInternals {
     return {
       device: this,
@@ -278,7 +280,7 @@ export class CudaDevice implements Device {
     return this.#streams.current.recordEvent(options);
   }
 
-  /** Lets what is queued on any other stream from now on wait for what the current one has been given so far. */
+  /** Makes everything queued on other streams from now on wait for what is queued on the current one so far. */
   holdBackOtherStreams(): void {
     this.#streams.holdBackOthers();
   }
@@ -300,7 +302,7 @@ export class CudaDevice implements Device {
     this.#memory.allocator.resetPeaks();
   }
 
-  /** Gives cached memory back to the system, but for that of pools from `createPool`. */
+  /** Gives cached memory back to the system, except that of pools from `createPool`. */
   emptyCache(): void {
     this.synchronize();
     this.#memory.allocator.emptyCache();

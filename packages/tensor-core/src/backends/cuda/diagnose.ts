@@ -22,7 +22,7 @@ export interface Diagnosis {
   readonly remedy?: string;
 }
 
-/** What of CUDA is found here. Never throws. */
+/** Which parts of CUDA are found here. Never throws. */
 export function diagnoseCuda(): Diagnosis[] {
   return [
     diagnoseDriver(),
@@ -88,7 +88,7 @@ function diagnoseLibrary(
     if (error instanceof LibraryNotFoundError && error.cause === undefined) {
       return { component, status: 'missing', detail: purpose, remedy: description.remedy };
     }
-    // What the loader said of a library that is there; that it "was not found" would be wrong.
+    // For a library that is there the loader's own words, as "was not found" would be wrong.
     const told = error instanceof LibraryNotFoundError ? error.cause : error;
     const { problem: detail, remedy } =
       told instanceof UnusableLibraryError
@@ -98,7 +98,7 @@ function diagnoseLibrary(
   }
 }
 
-/** Throws an UnusableLibraryError where it does not compile for a GPU that is here. */
+/** Throws an UnusableLibraryError if NVRTC does not compile for a GPU that is here. */
 function nvrtcVersion(): string {
   const nvrtc = loadNvrtc();
   for (let index = 0; index < countDevices(); index++) {

@@ -16,21 +16,21 @@ import { PointwiseRunner } from './generated/pointwise.ts';
 import { ReductionRunner } from './generated/reduction.ts';
 import type { Streams } from '../../cuda/driver/stream.ts';
 
-/** The memory of a device, for what an op needs beside its inputs and outputs. */
+/** The memory of a device, for what an op needs besides its inputs and outputs. */
 export interface BlockMemory {
   allocateBlock(byteLength: number): Block;
   freeBlock(block: Block): void;
 }
 
-/** What sees the ops of a graph, as they are captured and as their arguments change. */
+/** Sees the ops of a CUDA graph, as they are captured and as their arguments change. */
 export interface CallRecorder extends LaunchRecorder {
-  /** Memory for the next workspace, which is not freed; null to have it allocated. */
+  /** Memory for the next workspace, which is not freed; null to allocate it. */
   workspaceFor(byteLength: number): DeviceBuffer | null;
   /** Called with each workspace. */
   tookWorkspace?(workspace: DeviceBuffer): void;
 }
 
-/** What lowering stands on. */
+/** What lowering is built on. */
 export interface LoweringParts {
   readonly device: TimedDevice;
   readonly streams: Streams;
@@ -38,7 +38,7 @@ export interface LoweringParts {
   readonly modules: KernelModules;
   readonly properties: CudaProperties;
   readonly memory: BlockMemory;
-  /** Given the context that it will work with. */
+  /** Called with the context that the product will use. */
   readonly makeFloat32Product: (context: CudaContext) => Float32Product | null;
   readonly loadCublasLt: () => CublasLt;
 }
@@ -55,7 +55,7 @@ export class CudaLowering implements CudaContext {
   readonly #memory: BlockMemory;
   readonly #pointwise: PointwiseRunner;
   readonly #reduction: ReductionRunner;
-  /** Blocks to give back when the op at hand has been queued. */
+  /** Blocks to give back when the current op has been queued. */
   readonly #workspaces: Block[] = [];
   readonly #launcher: Launcher;
   #recorder: CallRecorder | null = null;
@@ -84,7 +84,7 @@ export class CudaLowering implements CudaContext {
     this.matmul = this.products.run;
   }
 
-  /** Runs `fn`, of whose ops `recorder` sees launches and workspaces. */
+  /** Runs `fn`, while `recorder` sees the launches and workspaces of its ops. */
   record<T>(recorder: CallRecorder, fn: () => T): T {
     const outer = this.#recorder;
     this.#recorder = recorder;
@@ -145,7 +145,10 @@ export class CudaLowering implements CudaContext {
     this.#pointwise.copy(from, to);
   }
 
-  /** The inputs, those that are not contiguous copied; what the op mutates must be, as it cannot be a copy. */
+  /**
+   * The inputs, with copies of those that are not contiguous. An input that the op mutates must be contiguous: it cannot be a
+   * copy.
+   */
   #contiguous<A>(op: ComputeOp<A>, inputs: readonly MemoryView[]): readonly MemoryView[] {
     if (areContiguous(inputs)) return inputs;
     return inputs.map((input, i) => {
@@ -157,7 +160,7 @@ export class CudaLowering implements CudaContext {
     });
   }
 
-  /** Memory for a contiguous tensor of `like`'s shape and dtype, freed with the other workspaces. */
+  /** Memory for a contiguous tensor of the same shape and dtype, freed with the other workspaces. */
   #contiguousWorkspace({ dtype, shape, size, byteLength }: MemoryView): MemoryView {
     const block = this.#workspaceBlock(byteLength);
     return {

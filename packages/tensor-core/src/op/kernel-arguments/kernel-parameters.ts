@@ -1,7 +1,7 @@
 import { checkObject, wrongArgument } from '../../base/check-value.ts';
 import { DeviceError } from '../../base/errors.ts';
 
-/** Of each type of a kernel's parameters, its letter in `KernelSpec`. A `struct` is passed by value, as its bytes. */
+/** The letter in `KernelSpec` of each type of parameter. A `struct` is passed by value, as its bytes. */
 const letters = {
   ...{ pointer: 'p', int32: 'i', uint32: 'u', int64: 'l' },
   ...{ float32: 'f', float64: 'd', struct: 'T' },

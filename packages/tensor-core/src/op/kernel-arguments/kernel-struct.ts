@@ -1,3 +1,5 @@
+import { checkObject, checkText, wrongArgument } from '../../base/check-value.ts';
+
 /** Bytes and alignment of a member in CUDA C++, and by which view of HostMemory it is written. */
 const memberTypes = {
   pointer: { bytes: 8, alignment: 8, view: 'int64' },
@@ -17,7 +19,7 @@ export type StructMembers = Readonly<Record<string, MemberType>>;
 
 type View = (typeof memberTypes)[MemberType]['view'];
 
-/** Of those members that are written by a view, where each is. */
+/** The places of the members that are written by one view. */
 type Places<M extends StructMembers, V extends View> = {
   readonly [Name in keyof M as (typeof memberTypes)[M[Name]]['view'] extends V ? Name : never]: number;
 };
@@ -46,7 +48,10 @@ export class KernelStruct<M extends StructMembers> {
   /** Offsets for `CudaDevice.encodeTensorMap`. */
   readonly tensorMaps: Places<M, 'tensorMaps'>;
 
+  /** Throws a RooflineError (code ARGUMENT) for a member of another type. */
   constructor(name: string, members: M) {
+    checkText('KernelStruct', 'the name', name);
+    checkObject('KernelStruct', 'the members', members);
     this.name = name;
     const offsets: Record<string, number> = {};
     const views: Record<View, Record<string, number>> = {
@@ -54,6 +59,10 @@ export class KernelStruct<M extends StructMembers> {
     };
     let [end, widest] = [0, 1];
     for (const [member, type] of Object.entries(members)) {
+      if (!Object.hasOwn(memberTypes, type)) {
+        const known = `one of ${Object.keys(memberTypes).join(', ')}`;
+        throw wrongArgument('KernelStruct', `the type of ${member}`, known, type);
+      }
       const { bytes, alignment, view } = memberTypes[type];
       const offset = Math.ceil(end / alignment) * alignment;
       offsets[member] = offset;

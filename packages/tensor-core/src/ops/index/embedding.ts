@@ -30,7 +30,7 @@ const backwardKernel = kernelVariants('index/embedding_backward.cu', 'embedding_
 });
 const sortThreads = 1024;
 const sortDigitBits = 8;
-/** Ranges of so many rows the block that sorts zeroes sooner than a fill by itself would begin. */
+/** Up to so many rows, the block that sorts zeroes the ranges before a separate fill could start. */
 const mostRowsZeroed = 2 ** 14;
 const maxThreads = 256;
 const maxVectors = 4;
@@ -141,7 +141,7 @@ function forEachId(
   }
 }
 
-/** The widest unsigned integers that rows of so many bytes consist of, and how many of them one load takes. */
+/** The widest unsigned integers that make up rows of so many bytes, and how many of them one load takes. */
 function copyUnit(
   rowBytes: number,
   addresses: readonly number[],
@@ -175,7 +175,7 @@ function launchForward(
     );
 }
 
-/** Writes the gradient, or adds it to what is there, which only the rows that were read need. */
+/** Writes the gradient, or adds it to what is there, which touches only rows that were looked up. */
 export function launchEmbeddingBackward(
   context: CudaContext,
   [dy, ids]: readonly MemoryView[],
@@ -209,7 +209,7 @@ function sortIds(context: CudaContext, ids: MemoryView, vocabulary: number) {
   if (!zeroes) context.fillBytes(ranges, 0, rangeBytes);
   const halfBytes = 4 * ids.size;
   const [keys, positions] = [context.workspace(2 * halfBytes), context.workspace(2 * halfBytes)];
-  // Ids out of range are sorted as `vocabulary`, which must have its digits too.
+  // Ids out of range are sorted as `vocabulary`, so its digits count, too.
   const passes = Math.ceil(Math.log2(vocabulary + 1) / sortDigitBits);
   if (ids.size > 0) {
     context.kernel(sortKernel({ INDEX: storageType(ids.dtype) })).launch(
@@ -236,16 +236,16 @@ function wholeWarps(units: number): number {
 }
 
 /**
- * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An
- * id outside the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
- * a row of NaN, or of -1 in a table of integers. Throws a ShapeError or DTypeError.
+ * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An id outside
+ * the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives a row of NaN, or
+ * of -1 for integers. Throws a ShapeError or DTypeError.
  */
 export function embedding(weight: Tensor, ids: Tensor, ...rest: []): Tensor {
   requireTensor('embedding', weight);
   requireTensor('embedding', ids);
   refuseMore('embedding', rest);
   checkOperands(weight, ids);
-  // Where rows have no elements, no op runs that would look at the ids.
+  // If rows have no elements, no op runs that would check the ids.
   checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: weight.shape[1] === 0 });
   return applyOne(embeddingOp, [weight, ids], undefined);
 }

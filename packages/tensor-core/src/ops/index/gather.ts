@@ -96,7 +96,7 @@ interface GatherBackwardAttributes extends GatherAttributes {
   readonly shape: Shape;
 }
 
-/** Zeros, with each gradient added where its element was taken, in ascending order. */
+/** Zeros, to which each gradient is added where its element was taken, in ascending order. */
 export const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
   name: 'gatherBackward',
   autocast: 'none',
@@ -147,7 +147,7 @@ function rangeOfIndices(length: number): IndexRange {
   return { op: 'gather', role: 'index', length, within: `a dimension of length ${length}` };
 }
 
-/** Calls `visit` with the flat position of each chosen element and of the choice. Throws for one outside. */
+/** Calls `visit` with the flat position of each chosen element and of its index. Throws a ShapeError for an index outside. */
 function forEachChoice(
   shape: Shape,
   index: HostArray,
@@ -164,10 +164,10 @@ function forEachChoice(
 }
 
 /**
- * Elements of `x` chosen along one dimension, as torch.gather: for a matrix and dimension 1,
- * y[i][j] = x[i][index[i][j]]. `index` is int32 or int64, and as long as `x` in every other dimension.
- * An index outside is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
- * NaN, or -1 of integers and true of bools. Throws a ShapeError or DTypeError.
+ * Elements of `x` chosen along one dimension, as torch.gather: for a matrix and dimension 1, y[i][j] = x[i][index[i][j]].
+ * `index` is int32 or int64, and as long as `x` in every other dimension. An index outside is a ShapeError on the CPU and,
+ * with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives NaN, or -1 for integers and true for bools. Throws a
+ * ShapeError or DTypeError.
  */
 export function gather(x: Tensor, dimension: number, index: Tensor, ...rest: []): Tensor {
   requireTensor('gather', x);

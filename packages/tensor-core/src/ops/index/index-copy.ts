@@ -94,7 +94,7 @@ const indexCopyOp = defineOp<IndexCopyAttributes>({
   },
 });
 
-/** A shape of ones but for the dimension, whose length is what is left. */
+/** A shape of ones except for the dimension, whose length is -1. */
 function columnShape(rank: number, dimension: number): number[] {
   return Array.from({ length: rank }, (_, d) => (d === dimension ? -1 : 1));
 }
@@ -108,7 +108,7 @@ function withoutSlices(g: Tensor, dimension: number, index: Tensor): Tensor {
   return rest;
 }
 
-/** What the kernel walks over: the dimensions but that of the slices. Filled anew by each launch. */
+/** What the kernel walks: all dimensions but that of the slices. Reused by each launch. */
 const layout = new StridedLayout();
 const wordBytes = { 1: 'uint8', 2: 'uint16', 4: 'uint32', 8: 'uint64' } as const;
 
@@ -152,7 +152,7 @@ function launchIndexCopy(
   );
 }
 
-/** The `Places` of the kernel, of what `layout` holds. */
+/** The kernel's `Places`, from `layout`. */
 function places(steps: readonly number[]): Uint8Array {
   const rank = Math.max(1, layout.rank);
   const dimensions = Array.from({ length: rank }, (_, i) => rank - 1 - i);
@@ -168,7 +168,7 @@ function places(steps: readonly number[]): Uint8Array {
 
 function writeSlices(target: HostArray, index: HostArray, source: HostArray, dimension: number): void {
   const length = target.shape[dimension]!;
-  // Before anything is written.
+  // Checked before anything is written.
   requireInRange(index.data, rangeOf(length));
   const [outer, inner] = [target.shape.slice(0, dimension), target.shape.slice(dimension + 1)].map(sizeOf);
   const chosen = index.shape[0]!;
@@ -185,7 +185,7 @@ function rangeOf(length: number): IndexRange {
   return { op: 'indexCopyInPlace', role: 'index', length, within: `a dimension of length ${length}` };
 }
 
-/** Throws a ShapeError where the target lies on what is read: elements could be read after they were written. */
+/** Throws a ShapeError if the target shares memory with what is read: elements could be read after they were written. */
 function checkApart(target: Tensor, read: Tensor, role: string): void {
   if (!shareMemory(target, read)) return;
   throw new ShapeError(
@@ -195,14 +195,14 @@ function checkApart(target: Tensor, read: Tensor, role: string): void {
 }
 
 /**
- * Overwrites slices of `target` along a dimension with those of `source`, as torch.index_copy_: for a matrix and dimension
- * 0, target[index[j]] = source[j]. `index` is an int32 or int64 vector, `source` of the target's dtype, as long as the index
- * along the dimension and as `target` along all others. No other element is read or written, so that one row of a large
- * tensor costs a row, wherever the index, which may lie on the GPU, says. Of equal indices the last one's slice stays, and
- * all of them get its gradient, as in PyTorch.
+ * Overwrites slices of `target` along a dimension with those of `source`, as torch.index_copy_: for a matrix and dimension 0,
+ * target[index[j]] = source[j]. `index` is an int32 or int64 vector; `source` has the target's dtype, and is as long as the
+ * index along the dimension and as `target` along all others. No other element is read or written, so one row of a large
+ * tensor costs one row, even if the index is on the GPU. For equal indices the last slice stays, and all of them get its
+ * gradient, as in PyTorch.
  *
- * An index outside is a ShapeError on the CPU, before anything is written, and, with ROOFLINE_CHECK_INDICES=1, on CUDA,
- * where its slice is otherwise left out. Recorded and refused as `addInPlace`. Throws a ShapeError, a DTypeError, or an
+ * An index outside is a ShapeError on the CPU, before anything is written, and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where
+ * its slice is otherwise skipped. Recorded and refused like `addInPlace`. Throws a ShapeError, a DTypeError, or an
  * AutogradError.
  */
 export function indexCopyInPlace(
@@ -220,7 +220,7 @@ export function indexCopyInPlace(
   checkOperands([target, index, source], { dimension: along });
   checkApart(target, index, 'index');
   checkApart(target, source, 'source');
-  // Where slices have no elements, no op runs that would look at the index.
+  // If slices have no elements, no op runs that would check the index.
   checkIndices(index, rangeOf(target.shape[along]!), { onCpu: target.size === 0 });
   applyOne(indexCopyOp, [target, index, source], { dimension: along }).dispose();
 }

@@ -75,7 +75,7 @@ function checkTargets(targets: Tensor, classes: number, ignoreIndex: number): vo
 
 export const crossEntropyOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropy',
-  // Reads low precision as float32 and gives a float32 loss itself; a cast of the logits would only cost memory.
+  // The op itself reads low precision as float32 and returns a float32 loss; a cast of the logits would only cost memory.
   autocast: 'none',
   infer: ([logits, targets]) => {
     checkOperands(logits!, targets!);
@@ -125,7 +125,7 @@ export const crossEntropyOp = defineOp<CrossEntropyAttributes>({
   },
 });
 
-/** dlogits = (softmax(logits) - onehot(targets)) · dloss · inverseCount; 0 in rows that are ignored. */
+/** dlogits = (softmax(logits) - onehot(targets)) · dloss · inverseCount; 0 in ignored rows. */
 export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropyBackward',
   autocast: 'none',
@@ -155,7 +155,7 @@ export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
         column.shape,
         Array.from({ length: targets!.shape[0]! }, () => -1),
       );
-      // Before the product, where ONNX Runtime scatters in place.
+      // Before the product, because there ONNX Runtime scatters in place.
       const difference = graph.node('ScatterElements', [probabilities, column, minusOnes], {
         axis: 1,
         reduction: 'add',
@@ -166,9 +166,8 @@ export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
 });
 
 /**
- * Which rows count ([N, 1], bool), and each row's target ([N, 1], int64): 0 where it does not count. Gather and
- * scatter refuse targets above the vocabulary; negative ones, which they would count from the end, are shifted
- * below what they take.
+ * Which rows count ([N, 1], bool), and each row's target ([N, 1], int64), 0 for rows that do not. Gather and scatter refuse
+ * targets above the vocabulary; negative ones, which they would count from the end, are shifted below what they accept.
  */
 function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, ignoreIndex: number) {
   const column = graph.reshape(graph.cast(targets, 'int64'), [targets.shape[0]!, 1]);
@@ -188,7 +187,7 @@ function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return sumNode(graph, x, [...x.shape.keys()], false);
 }
 
-/** The plan for rows of the logits, as of elements of `dtype`, and the definitions of the kernels that work on them. */
+/** The plan for rows of the logits, as if of `dtype`, and the definitions of the kernels that work on them. */
 export function planRows(
   tensors: readonly MemoryView[],
   targets: MemoryView,
@@ -271,10 +270,10 @@ export interface CrossEntropyOptions {
 }
 
 /**
- * The mean over rows of log Σ e^logits - logits[target], a scalar in float32 (float64 for float64 logits).
- * logits: [N, V]; targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`, whose rows do not count: NaN if none
- * does. A target out of range is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it
- * otherwise makes the loss NaN. Throws a ShapeError or DTypeError.
+ * The mean over rows of log Σ e^logits - logits[target], a scalar in float32 (float64 for float64 logits). logits: [N, V];
+ * targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`, whose rows do not count; NaN if no row counts. A target out
+ * of range is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise makes the loss NaN.
+ * Throws a ShapeError or DTypeError.
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: CrossEntropyOptions = {}): Tensor {
   requireTensor('crossEntropy', logits);

@@ -15,16 +15,16 @@ const jointKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_j
   ...{ rows: 'int64', columns: 'int32', ignored: 'int64' },
 });
 const countThreads = 1024;
-/** What a block needs of shared memory beside a row. */
+/** The shared memory that a block needs besides a row. */
 const ownSharedBytes = 1024;
 
-/** By what the gradient of the logits is multiplied: one element of memory, or a number. */
+/** What the gradient of the logits is multiplied by: one element in memory, or a number. */
 export type LossGradient = { readonly memory: MemoryView } | { readonly value: number };
 
 /**
- * The loss of `crossEntropy` and the gradient of its logits by one pass over them, the same bits as by two. Targets and
- * `ignoreIndex` are the op's, whose logits are of `dtype`: what is read and written may be what was cast to it, and what it
- * is cast to.
+ * The loss of `crossEntropy` and the gradient of its logits in one pass over the logits, with the same bits as in two. Targets
+ * and `ignoreIndex` are the op's; `dtype` is that of its logits, whereas what is read and written may be in the dtype that was
+ * cast to it, or that it is cast to.
  */
 export function launchJointCrossEntropy(
   context: CudaContext,
@@ -76,7 +76,7 @@ export function launchJointCrossEntropy(
 
 const announced = new WeakMap<KernelSpec, KernelSpec>();
 
-/** The same spec for the same one. */
+/** Returns the same object for the same spec. */
 function withSharedBytes(spec: KernelSpec, dynamicSharedBytes: number): KernelSpec {
   let known = announced.get(spec);
   if (known?.dynamicSharedBytes !== dynamicSharedBytes)

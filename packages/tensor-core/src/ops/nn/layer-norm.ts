@@ -81,8 +81,8 @@ const layerNormOp = defineOp<LayerNormAttributes>({
 });
 
 /**
- * ONNX Runtime's node takes the variance for E[x²] - E[x]², which a mean far from zero leaves no digits of; so the mean
- * is subtracted first. A variance beyond float32 gives an rstd of 0, which must not pass for a result.
+ * ONNX Runtime's node calculates the variance as E[x²] - E[x]², which has no digits left if the mean is far from zero; so the
+ * mean is subtracted first. A variance beyond float32 gives an rstd of 0, which must not be taken for a result.
  */
 function centeredNorm(graph: OnnxGraph, x: OnnxValue, weight: OnnxValue, bias: OnnxValue, eps: number) {
   const mean = lastMean(graph, x);

@@ -9,10 +9,10 @@ const kernel = kernelVariants('nn/norm_fold.cu', 'norm_fold', {
 const threads = 1024;
 const columnsOfBlock = 32;
 
-/** The most sums that one launch makes. */
+/** The most sums of one launch. */
 const mostFolds = 32;
 
-/** Each result [columns] = the sum of the rows of its partials [count, columns], all of which are of one shape and dtype. */
+/** Each result [columns] is the sum of the rows of its partials [count, columns], all of one shape and dtype. */
 export function foldRows(
   context: CudaContext,
   partials: readonly StridedMemory[],

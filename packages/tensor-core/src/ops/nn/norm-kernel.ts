@@ -24,10 +24,10 @@ const backwardKernel = kernelVariants('nn/norm_backward.cu', 'norm_backward', {
   ...{ partialWeight: 'pointer', partialBias: 'pointer', rows: 'int64', columns: 'int32', fusion: 'struct' },
 });
 
-// The gradient holds two rows, the next two, and column sums in registers.
+// The backward kernel holds two rows, the next two, and column sums in registers.
 const backwardBudget = { preferredElements: 8, mostElements: 16 };
 const backwardBlocksPerMultiprocessor = 2;
-/** Threads keep a part of a row in registers up to this length at least, forward and backward. */
+/** Rows up to this length fit into registers, forward and backward. */
 const longestRow = 8192;
 /** Forward, x has a prologue and y an epilogue; backward, dy and dx. */
 export const normFusion: FusionPlaces = { input: 0, output: 0, longestRow };
@@ -50,7 +50,7 @@ export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record
   }
 }
 
-/** Throws a RooflineError (code RANGE) unless `eps`, which is added to a variance, is a number of zero or more. */
+/** Throws a RooflineError (code RANGE) unless `eps`, which is added to a variance, is zero or more. */
 export function checkEps(op: string, eps: number): void {
   checkNumber(op, 'eps', eps, 'a finite number of zero or more', (value) => value >= 0 && value < Infinity);
 }
@@ -118,12 +118,12 @@ function backwardPlan(
   return { ...plan, rows, columns, blocks: Math.min(Math.ceil(rows / plan.rowsPerBlock), most) };
 }
 
-/** Of the sums by column that `launchNormBackwardRows` leaves for each of weight and bias, to be folded. */
+/** The column sums that `launchNormBackwardRows` writes for each of weight and bias, to be folded. */
 function partialSpec({ blocks, rowsPerBlock, columns }: BackwardPlan, x: TensorSpec): TensorSpec {
   return { shape: [blocks * rowsPerBlock, columns], dtype: computeDType([x.dtype], []) };
 }
 
-/** dx, and sums by column of parts of the rows. */
+/** Queues dx, and column sums over parts of the rows. */
 function launchNormBackwardRows(
   context: CudaContext,
   tensors: NormBackward,
@@ -153,7 +153,7 @@ function launchNormBackwardRows(
   );
 }
 
-/** dx, and with it the gradients of the weight and, if there is one, of the bias. */
+/** Queues dx and the gradients of the weight and, if there is one, of the bias. */
 export function launchNormBackward(
   context: CudaContext,
   tensors: NormBackward,
@@ -167,7 +167,7 @@ export function launchNormBackward(
   foldRows(context, partials, parameterGradients);
 }
 
-/** The gradients of parameters may be folded later, many at once; `tensorsOf` names an op's tensors. */
+/** Lets the gradients of parameters be folded later, many at once; `tensorsOf` names an op's tensors. */
 export function deferredNormSums(
   tensorsOf: (inputs: readonly MemoryView[], dx: MemoryView) => NormBackward,
 ): DeferredOutputs {
@@ -184,7 +184,7 @@ export function deferredNormSums(
   };
 }
 
-/** The definitions of a kernel of those files; `result` is y or its gradient. */
+/** The definitions of a kernel; `result` is y or its gradient. */
 function variantOf(
   defines: RowPlan['defines'],
   { weight, mean }: NormForward | NormBackward,

@@ -30,7 +30,7 @@ interface RmsNormAttributes {
 
 const rmsNormOp = defineOp<RmsNormAttributes>({
   name: 'rmsNorm',
-  // Its statistics are in float32 whatever x is.
+  // Its statistics are in float32, whatever x's dtype.
   autocast: 'none',
   infer: ([x, weight], { dtype }) => {
     checkNorm('rmsNorm', x!, { weight: weight! });
@@ -122,7 +122,7 @@ const rmsNormBackwardOp = defineOp({
 
 /** Options of `rmsNorm`. */
 export interface RmsNormOptions {
-  /** Of the result. Default x's. */
+  /** The result's dtype. Default x's. */
   dtype?: DType;
 }
 

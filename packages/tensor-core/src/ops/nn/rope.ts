@@ -22,7 +22,7 @@ import { offsetType } from '../../op/kernel-arguments/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
 interface RopeAttributes {
-  /** Turns by the negative angles: the gradient. */
+  /** Whether to rotate by the negative angles, as the gradient does. */
   readonly inverse: boolean;
 }
 
@@ -96,7 +96,7 @@ function matricesOf({ shape }: TensorSpec): number {
   return sizeOf(shape.slice(0, -2));
 }
 
-/** By ONNX Runtime's own node, which takes [batch, heads, T, d] and a first position. */
+/** ONNX Runtime's own node, which takes [batch, heads, T, d] and a first position. */
 function rotary(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: OnnxValue): OnnxValue {
   const heads = graph.reshape(x, [matricesOf(x), 1, ...x.shape.slice(-2)]);
   const inputs = [heads, graph.integers([0]), cosine, sine];
@@ -120,7 +120,9 @@ function rotatePairs(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: On
 /** The most leading dimensions that the kernel walks. */
 const mostLeading = 3;
 
-/** What the kernel walks: [n0, n1, n2, T, d] with strides of x and y for each but the last, in vectors of so many elements. */
+/**
+ * What the kernel walks: [n0, n1, n2, T, d], with strides of x and y for each but the last, in vectors of so many elements.
+ */
 interface KernelWalk {
   readonly lengths: readonly number[];
   readonly xStrides: readonly number[];
@@ -133,11 +135,9 @@ interface Alike extends Pick<MemoryView, 'shape' | 'strides' | 'dtype'> {
   readonly addresses: readonly number[];
 }
 
-/**
- * The leading dimensions, those that lie densely behind one another in x and in y joined, as three; null if they are more.
- */
+/** The leading dimensions as three, after joining those that are dense in both x and y; null if more remain. */
 function leadingDimensions(shape: Shape, x: Shape, y: Shape) {
-  // From the last on; what is left over in front is of length one.
+  // Filled from the last on; those left over at the front have length one.
   const joined = { lengths: [1, 1, 1], xStrides: [0, 0, 0], yStrides: [0, 0, 0] };
   const { lengths, xStrides, yStrides } = joined;
   let at = mostLeading;
@@ -158,7 +158,7 @@ function leadingDimensions(shape: Shape, x: Shape, y: Shape) {
   return joined;
 }
 
-/** Null for layouts that the kernel cannot walk: apart or unaligned pairs, or more than three leading dimensions. */
+/** Null for layouts that the kernel cannot walk: pairs that are apart or unaligned, or more than three leading dimensions. */
 function kernelWalk(x: Alike, y: Alike): KernelWalk | null {
   const { shape, dtype } = x;
   const dimensions = leadingDimensions(shape, x.strides, y.strides);
@@ -201,7 +201,7 @@ function copied(context: CudaContext, tensors: readonly MemoryView[]): Alike {
   return { ...copies[0]!, addresses: copies.map(({ address }) => address) };
 }
 
-/** Where a table lies as the kernel reads it: dense, in vectors of half as many elements as x's. */
+/** The address of a table as the kernel reads it: dense, in vectors of half as many elements as x's. */
 function tableAddress(context: CudaContext, table: MemoryView, { vectorLength }: KernelWalk): number {
   const isAligned = table.address % ((vectorLength / 2) * byteSize(table.dtype)) === 0;
   return table.isContiguous && isAligned ? table.address : denseCopy(context, table).address;

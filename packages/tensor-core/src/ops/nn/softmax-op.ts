@@ -20,10 +20,10 @@ import { launchRows } from '../support/row-kernel.ts';
 
 interface SoftmaxDefinition {
   readonly name: 'softmax' | 'logSoftmax';
-  /** Of kernels/nn/softmax.cu; the backward kernel has `_backward` behind it. */
+  /** The kernel's name in kernels/nn/softmax.cu; the backward kernel's has `_backward` appended. */
   readonly kernel: string;
   readonly onnx: (graph: OnnxGraph, x: OnnxValue) => OnnxValue;
-  /** From x - max(x), in rows of one element at least. */
+  /** From x - max(x), in rows of at least one element. */
   readonly reference: (shifted: Tensor) => Tensor;
   /** dx from dy and y; `sum` folds the last dimension and keeps it. */
   readonly backward: (
@@ -36,7 +36,7 @@ interface SoftmaxDefinition {
 
 /** Options of `softmax` and `logSoftmax`. */
 export interface SoftmaxOptions {
-  /** Of the result. Default x's, or float32 under autocast; given, autocast leaves the op alone. */
+  /** The result's dtype. Default x's, or float32 under autocast; if given, autocast leaves the op alone. */
   dtype?: DType;
 }
 
@@ -55,7 +55,7 @@ export function applySoftmax(
   return scope(() => cast(withoutAutocast(run), dtype));
 }
 
-/** An op along the last dimension whose gradient needs its output alone. */
+/** An op along the last dimension whose gradient needs only its output. */
 export function softmaxOp({
   name,
   kernel,

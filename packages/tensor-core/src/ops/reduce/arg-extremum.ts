@@ -22,16 +22,16 @@ import {
 import { reducedShape, checkReduction } from './reductions.ts';
 
 interface ArgExtremumAttributes {
-  /** Null for all dimensions as one. */
+  /** Null to search all dimensions as one. */
   readonly dimension: number | null;
   readonly keepDims: boolean;
 }
 
 /** Options of `argmax` and `argmin`. */
 export interface ArgExtremumOptions {
-  /** The one dimension to search; all, in row-major order, when absent. A negative one counts from the back. */
+  /** The one dimension to search; if absent, all in row-major order. Negative ones count from the back. */
   dims?: number;
-  /** Keep the dimension that was searched with length one. */
+  /** Whether to keep the searched dimension with length one. */
   keepDims?: boolean;
 }
 
@@ -123,7 +123,7 @@ function launch(
   }
 }
 
-/** Searches rows, long ones in several pieces whose best are then searched. */
+/** Searches rows; long ones in several pieces, whose best are then searched. */
 function launchRows(
   context: CudaContext,
   x: number,

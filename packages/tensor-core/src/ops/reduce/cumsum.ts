@@ -22,7 +22,7 @@ import {
 
 interface CumsumAttributes {
   readonly dimension: number;
-  /** From the back. */
+  /** Whether to sum from the back. */
   readonly reverse: boolean;
 }
 
@@ -33,7 +33,7 @@ const columnsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum
   ...{ x: 'pointer', y: 'pointer', columns: 'int64', length: 'int64', inner: 'int64', reverse: 'int32' },
 });
 const threads = 256;
-/** Rows of up to so many elements are short enough for one thread each. */
+/** Rows of up to so many elements are summed by one thread each. */
 const longestRowOfThread = 32;
 
 const cumsumOp: ComputeOp<CumsumAttributes> = defineOp<CumsumAttributes>({
@@ -157,8 +157,8 @@ function addUpIntegers(x: HostArray, sums: BigInt64Array, extents: Extents, reve
 }
 
 /**
- * The sums of the elements up to each one along a dimension; of integers and bools as int64. Calculated in float64 and
- * rounded to the dtype, so that long sums lose no digits. Throws a ShapeError.
+ * The sum of the elements up to each one along a dimension; int64 for integers and bools. Calculated in float64 and rounded to
+ * the dtype, so that long sums lose no digits. Throws a ShapeError.
  */
 export function cumsum(x: Tensor, dimension: number, ...rest: []): Tensor {
   refuseMore('cumsum', rest);

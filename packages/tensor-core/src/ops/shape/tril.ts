@@ -22,7 +22,7 @@ import { unsqueeze } from './views.ts';
 
 interface LowerTriangleAttributes {
   readonly name: string;
-  /** Elements [i, j] with j <= i + diagonal stay. */
+  /** Elements [i, j] with j <= i + diagonal are kept. */
   readonly diagonal: number;
   readonly fill: 'zero' | 'negativeInfinity';
 }
@@ -68,13 +68,13 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
   },
 });
 
-// ONNX Runtime's has integers and bools of 8 bytes only.
+// ONNX Runtime's Trilu takes integers and bools of 8 bytes only.
 function lowerTriangle(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   const wide = isFloatingPoint(x.dtype) ? x : graph.cast(x, 'int64');
   return graph.cast(graph.node('Trilu', [wide, graph.scalar('int64', diagonal)], { upper: 0 }), x.dtype);
 }
 
-/** x where elements stay, else 0 - ∞. To what stays -0 is added, which changes nothing, not -0 and not NaN. */
+/** x where elements are kept, otherwise 0 - ∞. To kept elements -0 is added, which changes nothing, not even -0 and NaN. */
 function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   const [rows, columns] = x.shape.slice(-2) as [number, number];
   const data = new Uint8Array(rows * columns);
@@ -87,7 +87,7 @@ function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   return graph.node('Add', [lowerTriangle(graph, x, diagonal), added], {}, x);
 }
 
-/** Of the elements of a matrix, those with j <= i + diagonal. */
+/** The fraction of a matrix's elements that have j <= i + diagonal. */
 function keptFraction(shape: Shape, diagonal: number): number {
   const [rows, columns] = shape.slice(-2) as [number, number];
   let kept = 0;
@@ -142,8 +142,8 @@ export function tril(x: Tensor, diagonal = 0, ...rest: []): Tensor {
 }
 
 /**
- * Attention scores [..., T, S] with -∞ where key j lies after query i: j > i + S - T, so that the last query
- * sees every key. Throws a ShapeError or DTypeError.
+ * Attention scores [..., T, S] with -∞ where key j comes after query i: j > i + S - T, so that the last query sees every key.
+ * Throws a ShapeError or DTypeError.
  */
 export function causalMask(scores: Tensor, ...rest: []): Tensor {
   requireTensor('causalMask', scores);

@@ -6,7 +6,7 @@ import { codeOf } from '../../op/kernel-arguments/dtype-code.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
 import type { KernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 
-/** How a kernel that includes row.cuh shares rows out over threads; the macros are explained there. */
+/** How a kernel that includes row.cuh distributes rows over threads; the macros are explained there. */
 export interface RowPlan {
   readonly defines: {
     readonly ELEMENT: string;
@@ -103,7 +103,7 @@ function shareOut(vectors: number, length: number, { preferredElements, mostElem
     Math.max(1, elements / length),
   );
   const widest = Math.min(maxBlockThreads, Math.max(32, nextPowerOfTwo(vectors / preferred!)));
-  // Half the threads with more vectors each may leave fewer of them idle.
+  // Half the threads, with more vectors each, may leave fewer idle.
   const [best] = [widest, widest / 2]
     .map((threads) => ({ threads, vectors: Math.ceil(vectors / threads) }))
     .filter((share) => share.threads >= 32 && share.vectors <= most!)

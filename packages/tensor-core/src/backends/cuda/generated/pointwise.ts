@@ -31,7 +31,7 @@ import { codeOf } from '../../../op/kernel-arguments/dtype-code.ts';
 /** Makes the CUfunction of a generated source. */
 export type GenerateKernel = (name: string, source: string) => number;
 
-/** Elements that a strided kernel reads or writes; where they lie stands beside. */
+/** Elements that a strided kernel reads or writes; their addresses are passed separately. */
 interface Elements {
   readonly dtype: DType;
   readonly shape: Shape;
@@ -40,13 +40,13 @@ interface Elements {
 
 const vectorBytes = 16;
 
-// An operand's part of a kernel's key: a dtype's code, and whether it repeats.
+// An operand's part of a kernel's key: its dtype's code, and whether it repeats.
 const repeatsBit = 8;
 const operandCodes = 16;
 
 /**
- * Runs ops of one value in, one value out. Kernels are generated for each combination of dtypes and layouts,
- * and found again by a number, so that a call costs well under a microsecond beside the launch.
+ * Runs element-wise ops. Kernels are generated for each combination of dtypes and layouts, and looked up by a number, so that
+ * a call costs well under a microsecond besides the launch.
  */
 export class PointwiseRunner {
   readonly #launcher: Launcher;
@@ -60,7 +60,7 @@ export class PointwiseRunner {
     scalars: 0,
     kernels: new Map(),
   };
-  // Of the call at hand; kept, because eager ops should not allocate.
+  // For the current call; reused, because eager ops should not allocate.
   readonly #layout = new StridedLayout();
   readonly #addresses = new Float64Array(maxOperands);
 
@@ -117,7 +117,7 @@ export class PointwiseRunner {
     return variant;
   }
 
-  /** Runs if every operand is dense and of one size, or a single element. Returns whether it did. */
+  /** Runs if every operand is dense and of one size, or a single element. Returns whether it ran. */
   #runDense(
     variant: PointwiseVariant,
     inputs: readonly MemoryView[],
@@ -176,7 +176,7 @@ export class PointwiseRunner {
     return this.#keep(variant, key, { source, vectorLength, ...placeScalars(signature, end) });
   }
 
-  /** The operands' addresses are in `#addresses`: those of the inputs read, then those of the outputs. */
+  /** `#addresses` holds the operands' addresses: of the inputs read, then of the outputs. */
   #runStrided(
     variant: PointwiseVariant,
     inputs: readonly Elements[],
@@ -206,7 +206,7 @@ export class PointwiseRunner {
     this.#launch(kernel, layout.size / vectorLength);
   }
 
-  /** Whether a vector of an operand is one element again and again. */
+  /** Whether a vector of an operand is one element repeated. */
   #repeats(operand: number, vectorLength: number): boolean {
     return vectorLength > 1 && this.#layout.strideAt(operand, 0) === 0;
   }
@@ -244,7 +244,7 @@ export class PointwiseRunner {
   }
 }
 
-// What a copy moves the elements as, so that fewer kernels serve all dtypes.
+// The dtype that a copy moves elements as, so that fewer kernels serve all dtypes.
 const asBits: Record<DType, DType> = {
   float32: 'int32',
   float16: 'float16',

@@ -29,14 +29,14 @@ interface StoredOperand {
   readonly linesAreColumns: boolean;
 }
 
-/** Where the split of an operand lies. */
+/** The addresses of a split operand. */
 interface SplitOperand {
   readonly planes: number;
   readonly summaries: number;
   readonly factors: number;
 }
 
-/** What to do for every request of one shape. */
+/** The plan for all requests of one shape. */
 interface ShapePlan {
   readonly matmul: SplitHalfMatmulPlan;
   readonly kernel: KernelSpec;
@@ -50,13 +50,13 @@ const splitKernel: KernelSpec = {
   parameters: 'T',
 };
 
-// What cublasLt's SGEMM was measured to reach on such a GPU, for the choice between the two.
+// Measured for cublasLt's SGEMM on such a GPU, to choose between the two.
 const sgemmFlopsPerUs = 45e6;
 const sgemmLaunchUs = 4;
 
 /**
- * float32 products on Hopper's tensor cores at float32 accuracy: both operands are split into pairs of fp16
- * planes, then multiplied by three fp16 products. The kernels' comments hold the method and its source.
+ * float32 products on Hopper's tensor cores at float32 accuracy: both operands are split into pairs of fp16 planes, then
+ * multiplied by three fp16 products. The kernels' comments explain the method and give its source.
  */
 export class SplitHalfProduct implements Float32Product {
   readonly #context: CudaContext;
@@ -113,7 +113,7 @@ export class SplitHalfProduct implements Float32Product {
     return plan;
   }
 
-  /** Null where cublasLt is expected to be faster, unless forced, and where both operands lie transposed. */
+  /** Null if cublasLt is expected to be faster, unless forced, and if both operands are stored transposed. */
   #makePlan(request: MatmulRequest, force: boolean): ShapePlan | null {
     const { m, n, k, batch, transposeA, transposeB } = request;
     if (transposeA && transposeB) return null;
