@@ -12,7 +12,7 @@ import { item, toArray, toFlatArray, toTypedArray } from './ops/transfer.ts';
 /** `util.inspect.custom`, without importing Node's util. */
 const inspectCustom = Symbol.for('nodejs.util.inspect.custom');
 
-// Methods that stand on ops and devices are added here, so that the class itself depends on neither.
+// Methods that need ops and devices are added here, so that the class itself depends on neither.
 declare module './tensor/tensor.ts' {
   interface Tensor {
     /** See `backward`. */

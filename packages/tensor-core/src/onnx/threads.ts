@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import type { Environment } from '../base/host/environment.ts';
 import { DeviceError } from '../base/errors.ts';
 
-/** As many as the largest machines have. Each costs a start, and of far more no op would see its end. */
+/** As many as the largest machines have. Starting each takes time; with far more, the first op would never finish. */
 const mostThreads = 1024;
 
 let requested: number | null = null;
@@ -39,7 +39,7 @@ export function threadsFromEnvironment(environment: Environment): number | null 
   return threads;
 }
 
-/** Cores that this process may use, hardware threads of one core counted once where the system tells. */
+/** Cores that this process may use; hardware threads of one core count once if the system reports them. */
 function physicalCores(): number {
   return Math.min(coresOf(cpuInformation()) || Infinity, availableParallelism());
 }

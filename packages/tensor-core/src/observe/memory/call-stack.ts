@@ -1,15 +1,15 @@
 import { fileURLToPath } from 'node:url';
 import { packageRoot } from '../../base/host/package-root.ts';
 
-/** One call, as Node prints it: with the lines of the sources where source maps are on. */
+/** One call, as Node prints it: with lines of the sources if source maps are enabled. */
 export interface StackFrame {
   readonly name: string;
-  /** A path, or what stands for one. */
+  /** A path, or what Node shows in its place. */
   readonly file: string;
   readonly line: number;
 }
 
-/** The innermost `depth` calls that led here, unformatted: cheap to take, dear to read. */
+/** The innermost `depth` calls that led here, unformatted: cheap to take, expensive to read. */
 export function captureStack(depth: number): Error {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = depth;
@@ -18,15 +18,15 @@ export function captureStack(depth: number): Error {
   return captured;
 }
 
-/** Tests lie in the package too, next to its sources. */
+/** The package also contains tests, next to its sources. */
 const packageFolder = import.meta.url.endsWith('.ts') ? new URL('src/', packageRoot) : packageRoot;
-/** A call by its name and place, or by its place alone; paths may have parentheses. */
+/** A call with its name and place, or only its place; paths may have parentheses. */
 const framePattern = /^\s*at (?:async )?(?:(.*?) \((.*):(\d+):\d+\)|(.*):(\d+):\d+)$/;
 const parsed = new Map<string, readonly StackFrame[]>();
 
 /**
- * The frames that say something to a user, innermost first: not Node's own, and not those of this package.
- * Equal stacks give the same array.
+ * The frames of interest to a user, innermost first: neither Node's own nor those of this package. Equal stacks give the same
+ * array.
  */
 function framesOf(captured: Error): readonly StackFrame[] {
   const text = captured.stack ?? '';
@@ -41,8 +41,8 @@ function framesOf(captured: Error): readonly StackFrame[] {
 const joined = new Map<readonly StackFrame[], Map<readonly StackFrame[], readonly StackFrame[]>>();
 
 /**
- * The frames of `inner`, which `captureStack` may have cut short, and those of a call around it, `outer`, each once.
- * Equal stacks give the same array.
+ * The frames of `inner`, which `captureStack` may have truncated, and those of a call around it, `outer`, each once. Equal
+ * stacks give the same array.
  */
 export function joinedFrames(inner: Error, outer: Error): readonly StackFrame[] {
   const [near, far] = [framesOf(inner), framesOf(outer)];
@@ -57,7 +57,9 @@ export function joinedFrames(inner: Error, outer: Error): readonly StackFrame[] 
   return frames;
 }
 
-/** Whether two stacks are the same calls, as far as both go. One frame says little: functions without names may share a line. */
+/**
+ * Whether two stacks are the same calls, as far as both go. One frame is not enough: functions without names may share a line.
+ */
 function areSameCalls(near: readonly StackFrame[], far: readonly StackFrame[]): boolean {
   return far.length > 0 && near.slice(0, far.length).every((frame, i) => isSameFrame(frame, far[i]!));
 }
