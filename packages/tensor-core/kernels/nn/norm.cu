@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int i = 0; i < VECTOR_LENGTH; i++) squares += (values[i] - center) * (values[i] - center);
   });
   const C variance = row_sum(squares) / columns + static_cast<C>(eps);
-  // An overflow gives NaN, by Infinity · 0, in place of a scale of 0 that would pass for a result.
+  // An overflow gives NaN, by Infinity · 0, rather than a scale of 0 that would look like a result.
   const C scale = kCentered ? C(1) / sqrt(variance) + C(0) * variance : C(1) / sqrt(variance);
   if (row_thread() == 0) {
     if (kCentered) mean[at] = center;

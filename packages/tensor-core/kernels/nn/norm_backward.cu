@@ -6,8 +6,7 @@
 //            its row of partialWeight and partialBias: [grid · BLOCK_THREADS / ROW_THREADS, columns] each, which
 //            norm_fold.cu adds up.
 //            grid up to ceil(rows / groups), block BLOCK_THREADS
-//          x, dx: ELEMENT; dy: RESULT; weight: WEIGHT; the rest float, or double for
-//          double.
+//          x, dx: ELEMENT; dy: RESULT; weight: WEIGHT; the rest float, or double for double.
 //          rows int64, columns int32
 //          fusion: the prologue of dy and the epilogue of dx; see fusion.cuh
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
@@ -20,7 +19,7 @@ using Weight = WEIGHT;
 using C = compute_t<Element>;
 constexpr bool kCentered = CENTERED;
 
-/** Sums by column over the rows that one group of threads works on: in registers, or in memory for long rows. */
+/** Column sums over the rows that one group of threads works on: in registers, or in memory for long rows. */
 struct ColumnSums {
   C* address;
   C kept[ROW_VECTORS > 0 ? ROW_VECTORS : 1][VECTOR_LENGTH] = {};
@@ -56,7 +55,7 @@ struct ColumnSums {
   }
 };
 
-/** What the gradient of one row needs of it besides its elements. */
+/** What the gradient of a row needs besides its elements. */
 struct RowStatistics {
   C mean, rstd;
 };
