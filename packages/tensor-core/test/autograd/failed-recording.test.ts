@@ -42,7 +42,7 @@ it.each<[string, (x: t.Tensor) => unknown, string]>([
   expect(live()).toBe(before);
 });
 
-it('an op whose saves name what there is not throws an AutogradError', () => {
+it('an op that saves something nonexistent throws an AutogradError', () => {
   const x = t.ones([4], { requiresGrad: true });
   expect(() => t.apply(wrongSaves, [x], undefined)).toThrow(t.AutogradError);
   x.dispose();

@@ -71,7 +71,7 @@ describeOnDevices((open) => {
   const lookup: Loss = ([weight]) => t.sum(t.mul(rows(weight!, 0, 2, 2), counting(3, 4)));
   const writes = (names: readonly string[]) => names.filter((name) => /^(copy_?|add_)$/.test(name));
 
-  it('embeddings and norms write gradients where they are to lie, without a fill, an add or a copy', () => {
+  it('embeddings and norms write gradients into their buffers, without a fill, an add or a copy', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([5, 4], [4], [4], [4]);
       const loss: Loss = ([table, gain, scale, bias]) => {
@@ -112,7 +112,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('tells what was copied: gradients of other ops, and those whose place is not on a multiple of 16 bytes', () => {
+  it('reports what was copied: gradients of other ops, and those whose address is not a multiple of 16 bytes', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([3, 4], [4]);
       const copies = leaves.map(copiesOf);
@@ -162,7 +162,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('a pass that fails half-way leaves no gradient, and the next one writes anew', () => {
+  it('a pass that fails half-way leaves no gradient, and the next one writes it again', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([4]);
       const [gain] = leaves as [t.Tensor];
@@ -192,7 +192,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('a leaf that is frozen or disposed behind the forward pass, and memory that a collective works on', () => {
+  it('a leaf that is frozen or disposed after the forward pass, and memory that a collective works on', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([3, 4]);
       const [weight] = leaves as [t.Tensor];
@@ -218,7 +218,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('NaN, low precision and what has no elements', () => {
+  it('NaN, low precision and empty tensors', () => {
     t.scope(() => {
       const device = open();
       const weight = t.full([2, 2], NaN, { device, dtype: 'bfloat16' }).requiresGrad_();

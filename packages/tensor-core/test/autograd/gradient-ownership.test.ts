@@ -42,7 +42,7 @@ describe('gradients', () => {
     });
   });
 
-  it('are calculated in the dtypes of the forward pass, also when backward is called inside autocast', () => {
+  it('are computed in the dtypes of the forward pass, also when backward is called inside autocast', () => {
     t.scope(() => {
       const fine = 1 + 2 ** -12;
       const x = t.full([1, 1], fine, { requiresGrad: true });

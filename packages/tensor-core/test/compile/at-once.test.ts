@@ -15,7 +15,7 @@ function expectTheSame(all: readonly Trained[]): void {
     expect({ compiled, eager }).toEqual({ compiled: all[0]!.compiled, eager: all[0]!.compiled });
 }
 
-it('two processes compile the same program at once on the CPU', async () => {
+it('two processes compile the same function at once on the CPU', async () => {
   expectTheSame(await compileAtOnce(2, 'cpu', {}));
 });
 

@@ -78,7 +78,7 @@ describe('compile', () => {
     for (let i = 0; i < 2; i++) expect(values(f(select(transpose(wide, 0, 1), 0, 1)))).toHaveLength(3);
   });
 
-  it('casts parameters by itself inside autocast, whose region goes on or ends', () => {
+  it('casts parameters itself inside autocast, whether the region goes on or ends', () => {
     const run = (wrap: (fn: (x: Tensor) => Tensor) => (x: Tensor) => Tensor) => {
       const w = tensor([[1, 2], [3, 4]], { requiresGrad: true }); // prettier-ignore
       const product = wrap((x: Tensor) => noGrad(() => matmul(x, w)));

@@ -23,7 +23,7 @@ import {
 } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 
-describe.skipIf(hostCompilerVersion() === null)('the memory of a program on several streams', () => {
+describe.skipIf(hostCompilerVersion() === null)('the memory of an executable on several streams', () => {
   it('holds no more memory where it is captured on another stream', () => {
     const gpu = openEmulatedDevice(2 ** 28);
     const other = gpu.createStream();
@@ -79,12 +79,12 @@ describe.skipIf(hostCompilerVersion() === null)('the memory of a program on seve
   });
 });
 
-describe.skipIf(hostCompilerVersion() === null)('the memory of a program', () => {
+describe.skipIf(hostCompilerVersion() === null)('the memory of an executable', () => {
   const device = openEmulatedDevice();
   const on = (values: number[] | number[][], requiresGrad = false) =>
     tensor(values, { device, requiresGrad });
 
-  it('holds its arena, which recordings name, for as long as it is there', () => {
+  it('holds its arena, which recordings name, for as long as it exists', () => {
     const x = on(Array.from({ length: 1 << 18 }, (_, i) => i % 7));
     const f = compile(function step(given: Tensor) {
       return sum(mul(softmax(given, 0), softmax(mul(given, given), 0)));

@@ -32,7 +32,7 @@ export function describeLookups(open: () => Device): void {
     return changed;
   };
 
-  it('are read by the norm, which writes them where somebody else needs them', () => {
+  it('are read by the norm, which writes them where another call needs them', () => {
     const graph = fused(() => {
       const x = t.embedding(at.table, at.wide);
       return [t.rmsNorm(x, at.weight, 1e-5, { dtype: 'bfloat16' }), t.neg(x)];
@@ -45,7 +45,7 @@ export function describeLookups(open: () => Device): void {
     expect(alone.calls[0]!.outputs).toHaveLength(3);
   });
 
-  it('are NaN where there is none', () => {
+  it('are NaN where there is no such row', () => {
     const graph = fused(() => {
       const x = t.embedding(at.table, at.outside);
       return [t.rmsNorm(x, at.weight), t.copy(x)];
@@ -71,7 +71,7 @@ export function describeLookups(open: () => Device): void {
     ]);
   });
 
-  it('without the reader of the norm where that writes the table: rows of it are still to be looked up', () => {
+  it('without the reader of the norm where that writes the table, whose rows are still to be looked up', () => {
     const graph = fused(() => {
       const table = t.softmax(at.square, -1);
       const y = t.rmsNorm(t.embedding(table, at.reversed), at.weight);

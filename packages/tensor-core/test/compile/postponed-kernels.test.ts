@@ -53,8 +53,8 @@ function compiledChain(device: CudaDevice, ops: readonly ReturnType<typeof worki
   return { run, held: [run.explain().at(-1)!, device.memoryStatistics()] };
 }
 
-describe('a program whose kernels are compiled aside', () => {
-  it('is the one of kernels compiled one by one', () => {
+describe('an executable whose kernels are compiled in the background', () => {
+  it('is the one from kernels compiled one by one', () => {
     const { batches, beginBatch } = noThreads();
     const aside = compiledStep(openNoOpDevice(beginBatch));
     expect(aside).toEqual(compiledStep(openNoOpDevice()));

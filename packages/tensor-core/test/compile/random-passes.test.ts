@@ -6,7 +6,7 @@ describe('random programs in symbols', () => {
   itLeavesWhatRandomStepsLeave(fuzzSettings(1, 400));
 
   // What a pass finds no more is lost without a wrong number. Where the programs that are drawn change, these do (vitest -u).
-  it('have the calls, operands, bytes of operands and of the arena behind each pass that they had', () => {
+  it('have the calls, operands, bytes of operands and of the arena after each pass that they had', () => {
     expect(footprintsOfRandomSteps(400)).toMatchInlineSnapshot(`
       {
         "accumulateEmbeddings": [

@@ -59,7 +59,7 @@ function keepsStrides(deviceOf: () => Device): void {
   };
 
   describe.each(layouts)('an argument that is %s', (_, layout) => {
-    it.each(uses)('gives what eager code does: %s', (_, use) => {
+    it.each(uses)('does what eager code does: %s', (_, use) => {
       const compiled = compile(use);
       for (const first of [0, 3, 40]) {
         const [eager, own] = [base(first), base(first)];
@@ -70,7 +70,7 @@ function keepsStrides(deviceOf: () => Device): void {
     });
   });
 
-  it('is written where it lies, and nothing beside it', () => {
+  it('is written in place, and nothing outside it', () => {
     const add = compile((x: Tensor) => t.addInPlace(x, t.full(x.shape, 100, { device: x.device })));
     for (let call = 0; call < 3; call++) {
       const [eager, own] = [base(call), base(call)];
@@ -83,7 +83,7 @@ function keepsStrides(deviceOf: () => Device): void {
     expect(add.cache.misses).toBe(2);
   });
 
-  it('has a program of its own for each layout', () => {
+  it('has a specialization for each layout', () => {
     const f = compile((x: Tensor) => t.mul(x, x.isContiguous ? 2 : 3));
     const square = () => t.slice(base(1), 1, 0, 4);
     for (let call = 0; call < 2; call++) {

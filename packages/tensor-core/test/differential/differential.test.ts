@@ -19,7 +19,7 @@ const emulatedDTypes: readonly DType[] = ['float32'];
 const python = findTorchPython();
 const skipped = !python || (emulated && !hostCompilerVersion());
 
-describe.skipIf(skipped)('every op beside PyTorch', { timeout: 1_800_000 }, () => {
+describe.skipIf(skipped)('every op compared to PyTorch', { timeout: 1_800_000 }, () => {
   // PyTorch looks at indices; GPUs do when asked to.
   beforeEach(() => void vi.stubEnv('ROOFLINE_CHECK_INDICES', '1'));
   afterEach(() => void vi.unstubAllEnvs());

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { compileAtOnce } from '../compile/at-once/processes.ts';
 
-it('two processes compile the same program at once, into one kernel cache that is empty before', async () => {
+it('two processes compile the same function at once, into one kernel cache that is empty before', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'roofline-at-once-'));
   try {
     const environment = { ROOFLINE_CACHE_DIR: folder };

@@ -18,7 +18,7 @@ describe('openCudaDevice', () => {
     expect(() => openCudaDevice(cudaDeviceCount())).toThrow(/There is no cuda:/);
   });
 
-  it('tells facts that a GPU can have', () => {
+  it('reports plausible facts of a GPU', () => {
     const { facts, name } = openCudaDevice(0);
     console.log(name, openCudaDevice(0).properties());
     expect(facts.multiprocessors).toBeGreaterThan(0);

@@ -125,7 +125,7 @@ describe.skipIf(hostCompilerVersion() === null)('a compiled step on an emulated 
     expect(allocation).toBeGreaterThan(0);
   });
 
-  it('that is written down says that it finds no memory, or has done all and is written down later', () => {
+  it('that is captured throws where it finds no memory, or completes and is captured later', () => {
     const before = memory();
     const ends: string[] = [];
     const firstCall = (allocation: number) =>

@@ -127,7 +127,7 @@ describe.each(devices)('handles on %s', (_, device) => {
     flat.dispose();
   });
 
-  it('tell what was leaked, and nothing of what was disposed', async () => {
+  it('report what was leaked, and nothing that was disposed', async () => {
     await collect();
     const leaked: string[] = [];
     t.reportLeaks((description) => leaked.push(description));

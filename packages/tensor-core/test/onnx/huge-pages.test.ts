@@ -16,7 +16,7 @@ function flagsAt(address: number): string[] {
   throw new Error(`no mapping holds ${address.toString(16)}`);
 }
 
-test.runIf(canHaveThem)('large memory is advised to lie in huge pages', () => {
+test.runIf(canHaveThem)('large memory is advised to use huge pages', () => {
   const pool = new BufferPool({ totalBytes: () => 2 ** 33, availableBytes: () => 2 ** 33 });
   // Beyond what an allocator takes from memory that it has: a mapping of its own.
   const buffer = pool.allocate(100 * mebibyte);

@@ -197,7 +197,7 @@ export function describeFused(open: OpenDevice): void {
     );
 
     // The reference runs on the CPU, so that a GPU compiles nothing but the fused op.
-    it.each(tried)('of what is $name is its reference', (variant) => {
+    it.each(tried)('of what is $name equals its reference', (variant) => {
       t.scope(() => {
         const [here, cpu] = [open(), t.device('cpu')];
         const narrow = made(variant, 'float32', cpu);

@@ -91,7 +91,7 @@ function operandOf({ dtype, values }: OperandCase): Operand {
 
 const shapeOf = ({ values }: OperandCase) => (typeof values === 'number' ? [] : [values.length]);
 
-describe.skipIf(!torchPython)('promotion, beside PyTorch', () => {
+describe.skipIf(!torchPython)('promotion, compared to PyTorch', () => {
   const answers = torchPython ? (askTorch(script, cases) as Answer[]) : [];
 
   it('gives two tensors the dtype of torch.result_type', () => {
@@ -189,7 +189,7 @@ describe('promotion', () => {
     });
   });
 
-  it('compares in the dtype of the result, to which the operand of less say is rounded', () => {
+  it('compares in the dtype of the result, to which the operand of lower priority is rounded', () => {
     t.scope(() => {
       const x = t.tensor([0.1], { dtype: 'bfloat16' });
       for (const other of [0.1, t.tensor(0.1), t.tensor(0.1, { dtype: 'float64' })]) {

@@ -48,7 +48,7 @@ function relativeError(values: readonly number[], exact: readonly number[]): num
   return norm(values.map((value, i) => value - exact[i]!)) / norm(exact);
 }
 
-describe.skipIf(!torchPython)('long rows of float32, beside PyTorch', () => {
+describe.skipIf(!torchPython)('long rows of float32, compared to PyTorch', () => {
   // Rows that ONNX Runtime's norms would take as they are, those that they lose digits of, and a prime number of elements.
   const shapes = [
     [3, 8192],

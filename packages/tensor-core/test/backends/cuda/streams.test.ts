@@ -114,7 +114,7 @@ describe('streams', () => {
 });
 
 describe('PinnedMemory', () => {
-  it('refuses sizes that are none, and use after free', () => {
+  it('refuses invalid sizes, and use after free', () => {
     const device = openEmulatedDevice();
     for (const bytes of [0, -1, 0.5, NaN])
       expect(() => device.allocatePinned(bytes)).toThrow(/no number of bytes/);
@@ -207,7 +207,7 @@ launches('memory that two streams use', () => {
     });
   }
 
-  it('is handed out again only behind both', () => {
+  it('is handed out again only after both', () => {
     for (const seed of seeds.slice(0, 8)) {
       const device = openEmulatedDevice(2 ** 26, undefined, undefined, seed);
       // What x leaves of its segment, so that nothing but its block can be handed out.

@@ -60,7 +60,7 @@ describe('the order of updates', () => {
     expect(names).toEqual(['mul', 'descend', 'add', 'descend']);
   });
 
-  it('lets whoever reads a parameter before its update read the old one', () => {
+  it('lets a reader of a parameter before its update read the old one', () => {
     const w = uniform([4]);
     const names = order(() => {
       const gradient = mul(w, 2);
@@ -97,7 +97,7 @@ describe('the order of updates', () => {
 });
 
 describe('a compiled step', () => {
-  it('refuses an argument that is a view of a parameter, before it updates that', () => {
+  it('refuses an argument that is a view of a parameter, before it updates the parameter', () => {
     const w = tensor([1, 2, 3, 4]).requiresGrad_();
     const compiled = compile((x: Tensor) => {
       const gradient = mul(w.detach(), 2);

@@ -22,7 +22,7 @@ import { CudaGraph } from '../../../src/cuda/graph.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
 import { halve, lowProduct } from '../lowered-ops.ts';
 
-describe.skipIf(hostCompilerVersion() === null)('copies of parameters that programs keep', () => {
+describe.skipIf(hostCompilerVersion() === null)('copies of parameters that executables keep', () => {
   const device = openEmulatedDevice();
   const launched = vi.spyOn(CudaGraph.prototype, 'launch');
   afterEach(() => launched.mockClear());
@@ -52,7 +52,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     return launched.mock.calls.length;
   };
 
-  it('are made by a graph of their own, when somebody has written a parameter', () => {
+  it('are made by a graph of their own, when a parameter has been written', () => {
     const [first, second] = [parameter([1, 2]), parameter([3, 4])];
     const f = evaluation(first, second);
     const x = ones([2], { device });
@@ -100,7 +100,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     other.dispose();
   });
 
-  it('belong to all programs over a parameter', () => {
+  it('belong to all executables over a parameter', () => {
     const weight = parameter([1, 2]);
     const [f, g] = [evaluation(weight), evaluation(weight)];
     const x = ones([2], { device });
@@ -133,7 +133,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     ofRight.dispose();
   });
 
-  it('are of parameters alone, and of all of each', () => {
+  it('are of parameters alone, and of whole ones', () => {
     const [weight, other] = [parameter([1, 2, 3]), tensor([4, 5], { device })];
     const f = compile((x: Tensor) =>
       noGrad(() =>
@@ -148,7 +148,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     f.dispose();
   });
 
-  it('are not what the caller gets, nor what is written behind the cast', () => {
+  it('are not what the caller gets, nor what is written after the cast', () => {
     const weight = parameter([1, 2]);
     const f = compile((x: Tensor) =>
       noGrad(() => {
@@ -205,7 +205,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     expect(held.reservedBytes - device.memoryStatistics().reservedBytes).toBe(arenaBytes);
   });
 
-  it('are cast anew behind a run that failed once it had written a parameter', () => {
+  it('are cast again after a run that failed once it had written a parameter', () => {
     const weight = parameter([16, 32]);
     const f = halving(weight, (y) => mul(y, 3));
     const x = ones([2], { device });
@@ -222,7 +222,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     f.dispose();
   });
 
-  it('are cast behind a run in which an observer failed before they were', () => {
+  it('are cast after a run in which an observer failed before they were', () => {
     const weight = parameter([1, 2]);
     const f = evaluation(weight);
     const x = ones([2], { device });

@@ -50,7 +50,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
   const on = (values: number[] | number[][], requiresGrad = false) =>
     tensor(values, { device, requiresGrad });
 
-  it('refuses to hand on an argument of another device', () => {
+  it('refuses to pass on an argument of another device', () => {
     const [x, leaf] = [on([1, 2]), tensor([1, 2]).requiresGrad_()];
     const gives = compile((y: Tensor, other: Tensor) => [exp(y), other]);
     const assigns = compile((y: Tensor, other: Tensor) => {
@@ -134,7 +134,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(grads.map((grad) => grad.toFlatArray())).toEqual(kept);
   });
 
-  it('may hand on other things where a gradient will lie, but not over one that somebody holds', () => {
+  it('may put other tensors where a gradient will be, but not over one that is held', () => {
     const size = 300;
     const filled = (value: number, requiresGrad = false) =>
       on(new Array<number>(size).fill(value), requiresGrad);
@@ -158,7 +158,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(weight.grad!.toFlatArray()[0]).toBeCloseTo(size * 5 + 1, 1);
   });
 
-  it('that puts a gradient in the place of the one that it reads is captured once', () => {
+  it('that replaces the gradient it reads is captured once', () => {
     let captured = 0;
     const gpu = openEmulatedDevice(2 ** 24, (activities) => {
       if (activities === 0) captured++;
@@ -196,7 +196,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     ]);
   });
 
-  it('finds what it has captured where that has come to lie while it asks', () => {
+  it('finds captured tensors where they have moved while live attributes are computed', () => {
     const doubled = compile((x: Tensor) => mul(x, 2));
     for (let i = 0; i < 3; i++) doubled(on([i, i]));
     const five = doubled(on([5, 5]));

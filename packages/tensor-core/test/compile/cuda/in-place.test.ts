@@ -40,7 +40,7 @@ function inputsTakenOver(fn: () => readonly Tensor[]): (number | null)[] {
   });
 }
 
-describe('the memory of an input that nobody needs any more', () => {
+describe('the memory of an input that is no longer needed', () => {
   it.each<[string, () => Tensor[], (number | null)[]]>([
     ['is taken over in a chain', () => [exp(exp(mul(x, 2)))], [null, 0, 0]],
     ['is taken over as a second operand', () => [mul(x, exp(x))], [null, 1]],

@@ -59,7 +59,7 @@ describe('scheduleGraph', () => {
     expect(planned(all.bytes).copies).toBe(3);
   });
 
-  it('casts anew as many as it must, of those first whose memory serves others soonest', () => {
+  it('casts again as many as it must, first those whose memory serves others soonest', () => {
     const fewer = planned(all.bytes - 1);
     expect(fewer.copies).toBe(2);
     expect(fewer.bytes).toBe(all.bytes - copyBytes);

@@ -73,7 +73,7 @@ export function describeAccumulatedEmbeddings(open: () => Device): void {
     expect(names.some((name) => name === both || name === 'embeddingBackward')).toBe(true);
   });
 
-  it('not where somebody else reads it, or a part is added', () => {
+  it('not where another call reads it, or a part is added', () => {
     const table = random([6, 4], 'float32', 3).requiresGrad_();
     const looked = ids([2, 2, 4]);
     const separate = (use: (gradient: Tensor) => readonly Tensor[]) => () => {

@@ -76,7 +76,7 @@ describe('accumulateProducts', () => {
     expect(names).toEqual(['matmul', 'addmm_', 'neg', 'addmm_']);
   });
 
-  it('adds into what is given', () => {
+  it('adds into captured tensors', () => {
     const given = t.mul(x, 1);
     const into = () => {
       t.addInPlace(given, product());
@@ -85,7 +85,7 @@ describe('accumulateProducts', () => {
     expect(namesAfter(into)).toEqual(['addmm_']);
   });
 
-  it('leaves products alone that somebody else sees', () => {
+  it('leaves products alone that another call sees', () => {
     const kept = () => {
       const p = product();
       return [t.add(x, p), p];
@@ -130,7 +130,7 @@ describe('accumulateProducts', () => {
     expect(namesAfter(() => [t.add(t.zeros([0, 8]), t.linear(nothing, w))])).toContain('matmul');
   });
 
-  it('does not calculate behind a write to an operand, nor into one', () => {
+  it('does not compute after a write to an operand, nor into one', () => {
     const overwritten = () => {
       const operand = t.mul(h, 1);
       const p = t.linear(operand, w);

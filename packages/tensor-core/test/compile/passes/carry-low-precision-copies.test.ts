@@ -64,7 +64,7 @@ describe('carryLowPrecisionCopies', () => {
     expect(storages[1]!.source).toMatchObject({ kind: 'copy', casts: [{ inputs: [p] }], repeated: [] });
   });
 
-  it('carries parameters that lie side by side, and finds them there when one is cast by itself', () => {
+  it('carries adjacent parameters, and finds them there when one is cast by itself', () => {
     const graph = carryLowPrecisionCopies(
       graphOf([
         cast(q, low(1, 0)),
@@ -109,7 +109,7 @@ describe('carryLowPrecisionCopies', () => {
     expect(carryLowPrecisionCopies(graphOf(calls)).calls).toEqual(calls);
   });
 
-  it.skipIf(hostCompilerVersion() === null)('is right in runs of parameters side by side', () => {
+  it.skipIf(hostCompilerVersion() === null)('is right in runs of adjacent parameters', () => {
     const graph = graphOf([
       ...[cast(p, low(1, 0)), cast(q, low(1, 2)), cast(q, low(2, 0))],
       product(low(1, 0, 4), low(1, 0, 4), low(4, 0, 4)),

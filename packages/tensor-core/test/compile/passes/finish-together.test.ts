@@ -44,7 +44,7 @@ describe.skipIf(hostCompilerVersion() === null)('last kernels of several ops as 
     expectSameBits(traced, fuseProloguesAndEpilogues(graph));
   });
 
-  it('before somebody looks at one of them', () => {
+  it('before another call reads one of them', () => {
     const traced = backward(2, (weights) => [t.neg(weights[1]!.grad!), ...gradients(weights)]);
     expect(opNames(finished(traced)).filter((name) => name !== 'rmsNormBackward')).toEqual([
       'finish_rmsNormBackward',

@@ -26,78 +26,81 @@ const threefoldCopy = t.defineOp({
 /** From [batch, heads, length, dimension] to heads side by side, by a copy. */
 const merged = (x: Tensor) => t.reshape(t.transpose(x, 1, 2), [batch, length, heads * dimension]);
 
-describe.skipIf(hostCompilerVersion() === null)('copies folded into what they copy', () => {
-  const device = openEmulatedDevice();
-  const random = (shape: readonly number[], seed: number) =>
-    t.randn(shape, { device, generator: new t.Generator(seed) });
-  const [q, k] = [random(tokens, 3), random(tokens, 4)];
-  const [cosine, sine] = tables(device);
-  const turned = (x: Tensor) => t.rope(t.transpose(x, 1, 2), cosine, sine);
+describe.skipIf(hostCompilerVersion() === null)(
+  'copies folded into the calls that make what they copy',
+  () => {
+    const device = openEmulatedDevice();
+    const random = (shape: readonly number[], seed: number) =>
+      t.randn(shape, { device, generator: new t.Generator(seed) });
+    const [q, k] = [random(tokens, 3), random(tokens, 4)];
+    const [cosine, sine] = tables(device);
+    const turned = (x: Tensor) => t.rope(t.transpose(x, 1, 2), cosine, sine);
 
-  it.each<[string, string[], () => Tensor[]]>([
-    ['of a rotation', ['rope'], () => [merged(turned(q))]],
-    [
-      'of an element-wise op',
-      ['mul'],
-      () => [merged(t.mul(t.view(q, [batch, heads, length, dimension]), 2))],
-    ],
-    [
-      'of one that stands behind other calls',
-      ['neg', 'rope'],
-      () => {
-        const y = turned(q);
-        const other = t.neg(k);
-        return [merged(y), other];
-      },
-    ],
-    [
-      'behind dimensions that were joined',
-      ['mul'],
-      () => [t.contiguous(t.transpose(t.reshape(t.mul(q, 2), [batch * length, heads, dimension]), 0, 1))],
-    ],
-  ])('%s', (_, names, fn) => {
-    const traced = graphOf(fn);
-    const folded = foldCopies(traced.graph);
-    expect(opNames(traced.graph)).toContain('copy');
-    expect(opNames(folded)).toEqual(names);
-    expectSameBits(traced, folded);
-  });
+    it.each<[string, string[], () => Tensor[]]>([
+      ['of a rotation', ['rope'], () => [merged(turned(q))]],
+      [
+        'of an element-wise op',
+        ['mul'],
+        () => [merged(t.mul(t.view(q, [batch, heads, length, dimension]), 2))],
+      ],
+      [
+        'of one that stands behind other calls',
+        ['neg', 'rope'],
+        () => {
+          const y = turned(q);
+          const other = t.neg(k);
+          return [merged(y), other];
+        },
+      ],
+      [
+        'behind dimensions that were joined',
+        ['mul'],
+        () => [t.contiguous(t.transpose(t.reshape(t.mul(q, 2), [batch * length, heads, dimension]), 0, 1))],
+      ],
+    ])('%s', (_, names, fn) => {
+      const traced = graphOf(fn);
+      const folded = foldCopies(traced.graph);
+      expect(opNames(traced.graph)).toContain('copy');
+      expect(opNames(folded)).toEqual(names);
+      expectSameBits(traced, folded);
+    });
 
-  it.each<[string, () => Tensor[]]>([
-    [
-      'others read the original',
-      () => {
-        const y = turned(q);
-        return [merged(y), t.neg(y)];
-      },
-    ],
-    [
-      'the original is a result',
-      () => {
-        const y = turned(q);
-        return [merged(y), y];
-      },
-    ],
-    ['a part is copied', () => [t.contiguous(t.slice(t.transpose(turned(q), 1, 2), 1, 0, 2))]],
-    ['rows become columns', () => [t.contiguous(t.transpose(t.mul(q, 2), 2, 3))]],
-    ['the writer takes no strides', () => [t.contiguous(t.transpose(t.softmax(q, -1), 1, 2))]],
-    [
-      'what it reads is overwritten before',
-      () => {
-        const x = t.mul(q, 2);
-        const y = t.neg(x);
-        t.fillInPlace(x, 0);
-        return [t.contiguous(t.transpose(y, 1, 2)), x];
-      },
-    ],
-    ['the copy is another op of that name', () => [t.apply(threefoldCopy, [t.neg(q)], undefined)[0]!]],
-  ])('not where %s', (_, fn) => {
-    const traced = graphOf(fn);
-    const folded = foldCopies(traced.graph);
-    expect(opNames(folded)).toEqual(opNames(traced.graph));
-    expectSameBits(traced, folded);
-  });
-});
+    it.each<[string, () => Tensor[]]>([
+      [
+        'others read the original',
+        () => {
+          const y = turned(q);
+          return [merged(y), t.neg(y)];
+        },
+      ],
+      [
+        'the original is a result',
+        () => {
+          const y = turned(q);
+          return [merged(y), y];
+        },
+      ],
+      ['a part is copied', () => [t.contiguous(t.slice(t.transpose(turned(q), 1, 2), 1, 0, 2))]],
+      ['rows become columns', () => [t.contiguous(t.transpose(t.mul(q, 2), 2, 3))]],
+      ['the writer takes no strides', () => [t.contiguous(t.transpose(t.softmax(q, -1), 1, 2))]],
+      [
+        'what it reads is overwritten before',
+        () => {
+          const x = t.mul(q, 2);
+          const y = t.neg(x);
+          t.fillInPlace(x, 0);
+          return [t.contiguous(t.transpose(y, 1, 2)), x];
+        },
+      ],
+      ['the copy is another op of that name', () => [t.apply(threefoldCopy, [t.neg(q)], undefined)[0]!]],
+    ])('not where %s', (_, fn) => {
+      const traced = graphOf(fn);
+      const folded = foldCopies(traced.graph);
+      expect(opNames(folded)).toEqual(opNames(traced.graph));
+      expectSameBits(traced, folded);
+    });
+  },
+);
 
 describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
   const device = openEmulatedDevice();
@@ -143,7 +146,7 @@ describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
     expectSameBits(traced, paired);
   });
 
-  it('not where one turns what the other made, by other angles, or another layout', () => {
+  it('not where one rotates what the other made, by other angles, or another layout', () => {
     for (const second of [
       (y: Tensor) => t.rope(y, cosine, sine),
       () => t.rope(k, sine, cosine),
@@ -159,7 +162,7 @@ describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
     }
   });
 
-  it('not of a rotation and one back, nor of results that lie otherwise', () => {
+  it('not of a rotation and its inverse, nor of results of another layout', () => {
     const leaf = t.copy(dense).requiresGrad_();
     const turned = t.rope(leaf, cosine, sine);
     const [above, other] = [t.mul(dense, 2), t.mul(dense, 3)];

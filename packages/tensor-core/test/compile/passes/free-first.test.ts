@@ -16,7 +16,7 @@ const apart: Op<undefined> = { ...lowProduct, cuda: { kind: 'custom', launch: ()
 const bytesNeeded = (graph: Graph) => fullestCall(partsOf(graph)).bytes;
 
 describe('freeFirst', () => {
-  it('puts the last reader of something large before what makes a large result, with the same bits', () => {
+  it('puts the last reader of a large tensor before what makes a large result, with the same bits', () => {
     const x = ones([4096]);
     const traced = graphOf(() =>
       noGrad(() => {
@@ -61,7 +61,7 @@ describe('freeFirst', () => {
     maxLength: storageCount,
   });
 
-  it('never needs more memory, nor changes the places of calls that depend on each other', () => {
+  it('never needs more memory, nor swaps calls that depend on each other', () => {
     fc.assert(
       fc.property(randomCalls, sizes, fc.uniqueArray(number), (picked, blocks, kept) => {
         const operand = (storage: number): Operand => ({

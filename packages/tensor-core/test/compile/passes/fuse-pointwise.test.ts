@@ -25,7 +25,7 @@ describe('fusePointwise', () => {
     expect(call!.outputs).toHaveLength(2);
   });
 
-  it('ends at what is no element-wise op of its values, at another shape, and at another layout', () => {
+  it('ends at what is not an element-wise op of its values, at another shape, and at another layout', () => {
     const around = graphOf(() => [t.neg(t.sum(t.relu(t.mul(x, 2)), { dims: 0 }))]).graph;
     expect(opNames(fusePointwise(around))).toEqual(['fused_mul_relu', 'sum', 'neg']);
     const shapes = graphOf(() => [t.relu(x), t.relu(row)]).graph;
@@ -79,7 +79,7 @@ describe.skipIf(hostCompilerVersion() === null)('fused kernels on an emulated GP
     expectSameBits(traced, fused);
   });
 
-  it("give the bits of an op of one's own that names values on the way", () => {
+  it('give the bits of a custom op that names intermediate values', () => {
     const shift = t.defineOp<{ by: number }>({
       name: 'shift',
       autocast: 'none',

@@ -40,7 +40,7 @@ describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norm
     };
   };
 
-  it('a residual sum before a norm, and its result in low precision behind it', () => {
+  it('a residual sum before a norm, and its result in low precision after it', () => {
     const residual = () => {
       const sum = t.add(x, low);
       return [t.rmsNorm(sum, weight, 1e-5, { dtype: 'bfloat16' }), sum];
@@ -50,7 +50,7 @@ describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norm
     expect(graph.calls[0]!.outputs.map(({ dtype }) => dtype)).toEqual(['float32', 'bfloat16', 'float32']);
   });
 
-  it('writes no more than somebody reads', () => {
+  it('writes no more than is read', () => {
     const graph = fused(() => [t.cast(t.rmsNorm(t.mul(t.add(x, row), one), weight), 'float16')]);
     expect(opNames(graph)).toEqual(['fused_add_mul_rmsNorm_cast']);
     const [call] = graph.calls;
@@ -142,7 +142,7 @@ describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norm
     expect(opNames(fused(fn)).filter((name) => name.includes('Norm'))).toEqual(['rmsNorm']);
   });
 
-  it('one element of each row of a matrix is no row, though it has as many', () => {
+  it('one element of each row of a matrix is not a row, though there are as many', () => {
     const square = random([24, 24], 11);
     const eachRow = random([24, 1], 12);
     expect(opNames(fused(() => [t.rmsNorm(t.mul(square, eachRow), weight)]))).toEqual(['mul', 'rmsNorm']);
@@ -150,7 +150,7 @@ describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norm
     expect(opNames(fused(() => [t.rmsNorm(t.mul(square, row), weight)]))).toEqual(['fused_mul_rmsNorm']);
   });
 
-  it('not where what the reader adds is written between, by the first call behind the norm', () => {
+  it('not where what the reader adds is written between, by the first call after the norm', () => {
     const rows = t.slice(x, 0, 1, 3);
     const written = () => {
       const b = t.softmax(x, -1);
@@ -248,7 +248,7 @@ describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norm
       fused(fn);
     });
 
-    it('but of a reader that reads nothing else of it', () => {
+    it('but with a reader that reads nothing else of it', () => {
       const square = () => {
         const y = t.rmsNorm(x, weight);
         return [t.mul(y, y)];

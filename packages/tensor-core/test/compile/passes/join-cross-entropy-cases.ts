@@ -58,7 +58,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(joined(leafOf([2500, 3]), (logits) => t.crossEntropy(logits, targets))).toHaveLength(1);
   });
 
-  it('of rows that are ignored, all of them too, and of targets that are no class', () => {
+  it('of rows that are ignored, even all of them, and of targets that are not a class', () => {
     for (const values of [
       [-100, 2, -100, 0],
       [-100, -100, -100, -100],
@@ -73,7 +73,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(joined(leafOf([4, 5]), other)).toHaveLength(1);
   });
 
-  it('of logits that are no numbers, or infinite', () => {
+  it('of logits that are NaN or infinite', () => {
     const special = (x: Tensor) => {
       for (const [row, value] of [NaN, -Infinity, Infinity, 1e30].entries())
         t.fillInPlace(t.select(t.select(x, 0, row), 0, 2 * row), value);
@@ -85,7 +85,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(joined(leaf, (logits) => t.crossEntropy(logits, targets))).toHaveLength(1);
   });
 
-  it('of a view, and of what is no leaf', () => {
+  it('of a view, and of what is not a leaf', () => {
     const targets = targetsOf(6, 5);
     const names = joined(leafOf([5, 6]), (x) => t.crossEntropy(t.mul(t.transpose(x), 2), targets));
     expect(names.filter((name) => bothNames.test(name))).toHaveLength(1);
@@ -113,7 +113,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     },
   );
 
-  it('of logits that are cast, but read by others, too, or written', () => {
+  it('of logits that are cast but also read by others, or written', () => {
     const targets = targetsOf(8, 12);
     const isThere = (names: readonly string[], ops: readonly string[]) => {
       expect(names.filter((name) => name === 'cast')).toHaveLength(ops.length);
@@ -135,7 +135,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(names).toContain('cast');
   });
 
-  it('of logits that are cast, one of which comes from above, too', () => {
+  it('of logits that are cast, one of which also comes from above', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12], 'bfloat16');
     const traced = graphOf(() => {
@@ -150,7 +150,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(opNames(changed)).toEqual(['cast', 'fused_crossEntropy_crossEntropyBackward_cast']);
   });
 
-  it('with what comes from above, which somebody else makes', () => {
+  it('with what comes from above, made by another call', () => {
     const targets = targetsOf(8, 12);
     const loss = (logits: Tensor) => t.crossEntropy(logits, targets);
     const scale = t.tensor(1024, { device: open() });
@@ -167,7 +167,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(joined(leaf, loss).filter((name) => bothNames.test(name))).toHaveLength(2);
   });
 
-  it('not where the gradient needs the loss, or somebody else is in the way', () => {
+  it('not where the gradient needs the loss, or another call is in between', () => {
     const targets = targetsOf(8, 12);
     const loss = (logits: Tensor) => t.crossEntropy(logits, targets);
     const isApart = (names: readonly string[]) => {
@@ -190,7 +190,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     isApart(opNames(joinCrossEntropy(graphOf(() => [loss(constant)]).graph)));
   });
 
-  it('of logits that are written before their gradient is made: never', () => {
+  it('never of logits that are written before their gradient is made', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12]);
     // The tape would refuse; a program of smaller parts may not.

@@ -96,7 +96,7 @@ describe('mergeProducts', () => {
     expect([one, other].map(({ outputs }) => outputs[0]!.offset)).toEqual([0, 256]);
   });
 
-  it('merges again what lies in a joint storage already', () => {
+  it('merges again what is already in a joint storage', () => {
     const graph = merged(() => {
       const [a, b] = [lowered(first), lowered(second)];
       const use = (y: Tensor) => [t.neg(t.linear(y, a)), t.neg(t.linear(y, b))];
@@ -105,7 +105,7 @@ describe('mergeProducts', () => {
     expect(products(graph)).toHaveLength(2);
   });
 
-  it('makes a product of its own for what is needed much longer, with its weights behind the others', () => {
+  it('makes a separate product for what is needed much longer, with its weights after the others', () => {
     const graph = merged(() => {
       const [a, b, c] = weights.map((w) => t.linear(x, lowered(w)));
       const soon = [t.neg(a!), t.neg(c!)];
@@ -130,7 +130,7 @@ describe('mergeProducts', () => {
     expect(alone!.offset).toBe(40 * 16);
   });
 
-  it('leaves products apart between whose weights another one’s lie', () => {
+  it("leaves products separate whose weights have another's between them", () => {
     const graph = merged(() => {
       const low16 = weights.map((w) => lowered(w));
       const together = low16.map((w) => t.neg(t.linear(x, w)));
@@ -143,7 +143,7 @@ describe('mergeProducts', () => {
     expect(products(graph)).toHaveLength(4);
   });
 
-  it('merges those that can be, and leaves the others', () => {
+  it('merges those that can be merged, and leaves the others', () => {
     const graph = merged(() => {
       const [a, b, c] = weights.map((w) => t.linear(x, lowered(w)));
       return [t.neg(a!), b!, t.neg(c!)];
@@ -221,7 +221,7 @@ describe('mergeProducts', () => {
 
   const lowGiven = [lowered(first), lowered(second)];
 
-  it('keeps the gradients apart that somebody keeps, and those whose sum is read half-way', () => {
+  it('keeps gradients separate that are kept, and those whose sum is read half-way', () => {
     const rows = t.reshape(x, [6, 16]);
     const kept = merged(() => {
       const upstream = gradients.map((g) => t.cast(t.mul(g, 2), low));
@@ -279,7 +279,7 @@ function resultsOf({ graph: { storages }, results, kept, live }: TracedGraph, gr
 describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated GPU', () => {
   const device = openEmulatedDevice();
 
-  it('give what separate ones give, but for a sum that is rounded once', () => {
+  it('give what separate ones give, except for a sum that is rounded once', () => {
     const gpu = operands(device);
     const traced = graphOf(() => layer(gpu));
     const values = resultsOf(traced, optimize(traced.graph, device.facts));

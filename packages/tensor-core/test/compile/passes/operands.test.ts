@@ -43,7 +43,7 @@ describe('operands of a graph', () => {
       expect(isSameOperand(one, other)).toBe(false);
   });
 
-  it('of other storages, other ranges and other columns lie apart', () => {
+  it('of other storages, other ranges and other columns are disjoint', () => {
     const columns = (start: number, count: number, pitch = 8) =>
       operand([4, count], { offset: start, strides: [pitch, 1] });
     const apart: [Operand, Operand][] = [
@@ -70,7 +70,7 @@ describe('operands of a graph', () => {
     for (const [a, b] of meeting) expect([areDisjoint(a, b), areDisjoint(b, a)]).toEqual([false, false]);
   });
 
-  it('that are said to lie apart have no element in common', () => {
+  it('that are reported disjoint have no element in common', () => {
     const random = new RandomSource('operands', 1);
     const draw = () => {
       const rank = random.integer(1, 3);
@@ -88,7 +88,7 @@ describe('operands of a graph', () => {
     expect(apart).toBeGreaterThan(1000);
   });
 
-  it('say whether calls may change places', () => {
+  it('decide whether calls may be swapped', () => {
     const call = (inputs: Operand[], outputs: Operand[]) => ({ inputs, outputs }) as unknown as Call;
     const [x, y, z] = [operand([4]), operand([4], { storage: 1 }), operand([4], { storage: 2 })];
     const [reads, writes] = [call([x], [y]), call([z], [x])];

@@ -18,7 +18,7 @@ function left(fn: () => readonly Tensor[]): string[] {
 }
 
 describe('calls that repeat an earlier one', () => {
-  it('are left out, with all that is made of them alike', () => {
+  it('are left out, with everything made from them alike', () => {
     const chain = () => t.sum(t.mul(t.exp(t.transpose(x, 0, 1)), 2), { dims: 1 });
     expect(left(() => [t.add(chain(), t.neg(chain()))])).toEqual(['exp', 'mul', 'sum', 'neg', 'add']);
     expect(left(() => [t.sub(t.matmul(x, t.transpose(y)), t.matmul(x, t.transpose(y)))])).toEqual([
@@ -96,7 +96,7 @@ describe('calls that repeat an earlier one', () => {
     expect(left(() => [t.neg(t.exp(x)), t.exp(x), t.exp(x)])).toEqual(['exp', 'neg', 'exp', 'exp']);
   });
 
-  it('are not casts of what is given, which optimizers may write', () => {
+  it('are not casts of captured tensors, which optimizers may write', () => {
     const twice = (from: () => Tensor) => () => [
       t.sub(t.cast(from(), 'bfloat16'), t.cast(from(), 'bfloat16')),
     ];
@@ -133,7 +133,7 @@ describe('calls that repeat an earlier one', () => {
     expect(withoutRepeatedCalls(graph)).toBe(graph);
   });
 
-  it('are those of attributes that say all that they are', () => {
+  it('are those of attributes that compare by value', () => {
     class Counter {
       readonly count = 1;
     }
@@ -156,7 +156,7 @@ describe('calls that repeat an earlier one', () => {
       expect([given, calls(given)]).toEqual([given, twice]);
   });
 
-  it('are not those that give nothing, but look at something', () => {
+  it('are not those that return nothing, but inspect something', () => {
     const check = t.defineOp<undefined>({
       name: 'check',
       autocast: 'none',
@@ -181,7 +181,7 @@ describe('calls that repeat an earlier one', () => {
     expect(left(both)).toEqual(['topk', 'topk', 'neg', 'neg']);
   });
 
-  it('are left out where the first result stays for a later repetition, whoever reads it last', () => {
+  it('are left out where the first result stays for a later repetition, whichever reads it last', () => {
     const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, 3000]);
     const exps = (fn: () => readonly Tensor[]) => left(fn).filter((name) => name === 'exp').length;
     const readers = (isFirstLast: boolean) => () => {
@@ -206,7 +206,7 @@ describe('calls that repeat an earlier one', () => {
     expect([behind(16384), behind(2731)]).toEqual([1, 2]);
   });
 
-  it('make again what was out of memory in between, but for a little', () => {
+  it('recompute what was freed in between, except small results', () => {
     const repeated = (length: number) => () => {
       const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, length]);
       const first = t.sum(t.exp(wide));
@@ -240,7 +240,7 @@ describe.skipIf(hostCompilerVersion() === null)('repeated calls on an emulated G
   const device = openEmulatedDevice();
   const on = (values: number[], requiresGrad = false) => t.tensor(values, { device, requiresGrad });
 
-  it('are not run, with the same gradients, and told', () => {
+  it('are not run, with the same gradients, and reported', () => {
     const weights = [0, 1].map(() => on([1, -2, NaN, 4], true));
     const [eager, compiled] = weights.map((weight) => (given: Tensor) => {
       weight.grad?.dispose();

@@ -58,7 +58,7 @@ export function describeClamp(open: OpenDevice): void {
       });
     });
 
-    it('lets bounds without dimensions say the category alone, and rounds them first', () => {
+    it('lets bounds without dimensions decide the category alone, and rounds them first', () => {
       t.scope(() => {
         const scalar = (value: number, dtype: t.DType) => tensorOf([value], [], dtype, open());
         const x = row([0.1, 5]);

@@ -117,7 +117,7 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     });
   });
 
-  it.each([5, 255, 256])('gives no row for ids outside a table of %i, and them no gradient', (vocabulary) => {
+  it.each([5, 255, 256])('gives no row for ids outside a table of %i, nor them a gradient', (vocabulary) => {
     t.scope(() => {
       const weight = sample([vocabulary, 2], {}, open()).requiresGrad_();
       const ids = tensorOf([1, vocabulary, -1, 0, vocabulary - 1, -vocabulary, 1], [7], 'int64', open());

@@ -206,7 +206,7 @@ export function describeIndexCopy(open: OpenDevice): void {
     });
   });
 
-  it('is one kernel for two of one index in a program', () => {
+  it('is one kernel for two of one index in a compiled function', () => {
     t.scope(() => {
       const make = () => [t.zeros([5, 2], { device: open() }), t.zeros([5, 2], { device: open() })] as const;
       const [plain, memory] = [make(), make()];
@@ -239,7 +239,7 @@ export function describeIndexCopy(open: OpenDevice): void {
     });
   });
 
-  it('runs in a program, at an index that is new in each run', () => {
+  it('runs in a compiled function, at an index that is new in each run', () => {
     t.scope(() => {
       const memory = t.zeros([5, 2], { device: open() });
       const f = t.compile((at: Tensor, row: Tensor) => {

@@ -30,7 +30,7 @@ describe('a thin product over a long inner length', () => {
     [70, 16],
     [70, 15],
   ] as const;
-  it.each(lengths)('has the terms of %i, each once, however its operands lie', (length) => {
+  it.each(lengths)("adds each of its %i terms once, whatever its operands' layouts", (length) => {
     t.scope(() => {
       for (const [rows, columns] of sizes) {
         const [a, b] = [whole([rows, length], rows), whole([length, columns], columns)];
@@ -111,7 +111,7 @@ function errorOf(rows: number, columns: number, terms: number, turnA: boolean, t
   return Math.sqrt(total);
 }
 
-describe.skipIf(!torchPython)('a thin product beside PyTorch', () => {
+describe.skipIf(!torchPython)('a thin product compared to PyTorch', () => {
   const sizes = [
     [1, 1],
     [1, 4],
@@ -141,7 +141,7 @@ describe.skipIf(!torchPython)('a thin product beside PyTorch', () => {
     },
   );
 
-  it('is that of a compiled function, to the bit', () => {
+  it('equals that of a compiled function, bit for bit', () => {
     const compiled = t.compile((a: Tensor, b: Tensor) => t.matmul(a, b));
     t.scope(() => {
       const [a, b] = [t.uniform([3, 65_537], { seed: 1 }), t.uniform([65_537, 2], { seed: 2 })];

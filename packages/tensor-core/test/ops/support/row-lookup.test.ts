@@ -22,7 +22,7 @@ describe('plans of rows', () => {
     expect(new Set([first, ...others]).size).toBe(6);
   });
 
-  it('tells every dtype, length and vector apart', () => {
+  it('distinguishes every dtype, length and vector', () => {
     const plans = new Map<object, string>();
     for (const dtype of [
       'float32',
@@ -48,7 +48,7 @@ describe('plans of rows', () => {
 describe('vectorLength', () => {
   const view = (address: number, dtype: DType) => ({ address, dtype }) as MemoryView;
 
-  it('is what divides the row, up to 16 bytes, and what every address is aligned to', () => {
+  it('divides the row, up to 16 bytes, and every address is aligned to it', () => {
     expect(vectorLength(1024, [view(4096, 'float32')])).toBe(4);
     expect(vectorLength(1024, [view(4096, 'bfloat16')])).toBe(8);
     expect(vectorLength(1022, [view(4096, 'float32')])).toBe(2);

@@ -29,7 +29,7 @@ function expectOneMask(x: t.Tensor, step: () => t.Tensor, runs: number, afterRun
   program.dispose();
 }
 
-describe('random numbers of a compiled program', () => {
+describe('random numbers of a compiled function', () => {
   it.each<[what: string, draw: (generator: t.Generator) => t.Tensor]>([
     ['uniform', (generator) => t.uniform([5], { generator })],
     ['randn', (generator) => t.randn([5], { generator })],
@@ -75,7 +75,7 @@ describe('a Generator', () => {
     seeded.dispose();
   });
 
-  it('of outside gives each run its own numbers, eager and compiled in turn', () => {
+  it('from outside gives each run its own numbers, eager and compiled in turn', () => {
     const [ours, theirs] = [new t.Generator(3), new t.Generator(3)];
     const compiled = t.compile((x: t.Tensor) => t.dropout(x, { generator: ours }));
     for (let run = 0; run < 6; run++) {
@@ -118,7 +118,7 @@ function describeStates(device: t.Device): void {
     compiled.dispose();
   });
 
-  it('a program drops in its backward pass what it has dropped, whatever was seeded between its runs', () => {
+  it('a replay drops in its backward pass what it dropped before, whatever was seeded between runs', () => {
     const generator = new t.Generator(1);
     const x = t.ones([64], { device, requiresGrad: true });
     const step = () => {
@@ -175,7 +175,7 @@ describe('the state of a generator', () => {
     }
   });
 
-  it('has a program for each seed that a compiled function reads', () => {
+  it('has a specialization for each seed that a compiled function reads', () => {
     const generator = new t.Generator(3);
     const compiled = t.compile((x: t.Tensor) => t.mul(x, generator.seed));
     for (const seed of [3, 4, 3, 4]) {

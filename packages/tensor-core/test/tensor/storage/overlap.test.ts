@@ -56,7 +56,7 @@ describe('two layouts share elements', () => {
     expect(shareElements(layout([1e6, 1e6], [4, 6], 0), one(1_000_001))).toBe('no');
   });
 
-  it('or cannot be told in a bounded time', () => {
+  it('or cannot be decided in bounded time', () => {
     // Sums of many lengths that differ by a few in a thousand, a knapsack: 30000 is none of them.
     const strides = Array.from({ length: 14 }, (_, i) => 2 * (1000 + 3 * i));
     const knapsack = layout([...strides.map(() => 4), 2], [...strides, 1], 0);

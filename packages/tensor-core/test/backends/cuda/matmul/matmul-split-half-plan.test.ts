@@ -27,7 +27,7 @@ describe('planSplitHalfMatmul', () => {
     );
   });
 
-  it('takes large tiles for large products and narrow ones where tiles are few', () => {
+  it('uses large tiles for large products and narrow ones where tiles are few', () => {
     expect(planSplitHalfMatmul({ m: 1024, n: 10240, k: 2560, smCount }).tile).toMatchObject({
       blockM: 128,
       blockN: 128,

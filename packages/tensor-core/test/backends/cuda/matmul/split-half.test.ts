@@ -141,7 +141,7 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     },
   );
 
-  it('gives rows of A that lie far apart scales of their own, and loses nothing by them', () => {
+  it('gives rows of A of very different magnitudes scales of their own, and loses nothing by them', () => {
     const rows = block((row, _column, x) => (x + 2) * 10 ** (row % 2 ? 10 : -10));
     const alongRows = split(rows, 64, 64, false);
     expect(alongRows).toMatchObject({ isUniform: false, losses: [0, 0], ranges: [0, 0] });
@@ -186,7 +186,7 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     expect(split(values, 64, 64, false).ranges).toEqual([10, 0]);
   });
 
-  it('tells a single small element or zero from several', () => {
+  it('distinguishes a single small element or zero from several', () => {
     const small = (count: number, value: number) =>
       split(
         block((row, column, x) => (row === 7 && column < count ? value : x + 2)),
