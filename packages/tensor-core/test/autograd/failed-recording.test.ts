@@ -36,7 +36,7 @@ it.each<[string, (x: t.Tensor) => unknown, string]>([
   const x = t.exp(leaf);
   expect(() => run(x)).toThrow(message);
   expect(() => run(x)).toThrow(message);
-  // The handles are all that holds the graph.
+  // Only the handles hold the graph.
   x.dispose();
   leaf.dispose();
   expect(live()).toBe(before);

@@ -63,7 +63,7 @@ describe('gradients', () => {
       const before = cpu.allocatedBytes;
       cpu.resetPeakMemory();
       loss.backward();
-      // The gradient that comes, the one that goes on, and a little for scalars.
+      // The incoming gradient, the outgoing one, and a little for scalars.
       expect(cpu.memoryStatistics().peakAllocatedBytes - before).toBeLessThan(3.5 * x.byteLength);
     });
   });

@@ -36,7 +36,7 @@ it.skipIf(hasDriver)('of a library that exists but does not load it reports what
 
 it('does not find the CPU usable with an invalid number of threads', async () => {
   vi.stubEnv('ROOFLINE_CPU_THREADS', 'many');
-  // Of a process whose threads have not started.
+  // In a process whose threads have not started.
   vi.resetModules();
   try {
     const { diagnose: diagnoseAnew } = await import('../../src/backends/diagnose.ts');

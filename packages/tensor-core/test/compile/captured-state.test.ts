@@ -4,10 +4,10 @@ import { type Tensor, compile } from '../../src/index.ts';
 
 const layers = 5;
 
-/** Calls `run` for each of a few calls: the first writes the program, the others replay it. */
+/** Calls `run` for each of a few calls: the first captures the graph, the others replay it. */
 const calls = <T>(run: (call: number) => T): T[] => [0, 1, 2].map(run);
 
-/** A function of many parameters, compiled and run until it is a program. */
+/** A function of many parameters, compiled and run until it has a specialization. */
 function makeProgram() {
   let runs = 0;
   const weights = Array.from({ length: layers }, (_, i) => t.tensor([i + 1, 1]).requiresGrad_());
@@ -27,7 +27,7 @@ describe('a specialization checks what it has captured', () => {
     const { weights, run, runs, dispose } = makeProgram();
     run();
     const looks = vi.spyOn(t.Tensor.prototype, 'requiresGrad', 'get');
-    // What happens to tensors that no program has captured is no reason.
+    // Changes to tensors that no specialization has captured do not matter.
     t.scope(() => t.addInPlace(t.tensor([1, 2]), t.tensor([1, 2])));
     expect(run()).toBe(122);
     expect(looks.mock.contexts.filter((x) => weights.includes(x as Tensor))).toEqual([]);
@@ -73,7 +73,7 @@ describe('a specialization checks what it has captured', () => {
     }
     expect(seen).toEqual([1, -1, -3, -5, 13, 11]);
     expect(train.cache.misses + evaluate.cache.misses).toBe(2);
-    // Its writes are known still when the program is gone.
+    // Its writes are still known when the specialization is gone.
     const saved = t.sum(t.mul(weight, weight));
     train(x);
     train.dispose();
@@ -258,7 +258,7 @@ describe('a specialization checks what it has captured', () => {
     const compiled: t.CompiledFunction<() => void>[] = [];
     const seen = run((fn) => (compiled.push(compile(fn)), compiled[0]!));
     expect(seen).toEqual(run((fn) => fn));
-    // Written down anew once there is a hook: one without may hold a backward pass.
+    // Captured again once there is a hook: a graph without one may contain a backward pass.
     expect(compiled[0]!.cache).toMatchObject({ misses: 2, hits: 2 });
   });
 

@@ -103,7 +103,7 @@ describe.skipIf(hostCompilerVersion() === null)('the memory of an executable', (
     const replay = run();
     const held = replay.allocations.filter(({ startUs }) => startUs === null);
     expect(held.filter(isArena).reduce((total, { bytes }) => total + bytes, 0)).toBe(arenaBytes);
-    // Nothing of what the ops hand on, and its result lies in the arena too.
+    // No intermediate result, and its result is in the arena too.
     expect(replay.allocations.filter(({ startUs }) => startUs !== null)).toEqual([]);
     expect(peakMemory(replay)!.bytes).toBe(device.memoryStatistics().peakAllocatedBytes);
     expect(Buffer.from(memorySnapshot(replay)).includes('arena of step')).toBe(true);
@@ -121,7 +121,7 @@ describe.skipIf(hostCompilerVersion() === null)('the memory of an executable', (
         kind: 'custom',
         launch(context, [x], [y]) {
           const { shape, strides, dtype, byteLength } = x!;
-          // At its end, which nobody else may use meanwhile.
+          // At its end, which nothing else may use meanwhile.
           const address = context.workspace(workspaceBytes) + workspaceBytes - byteLength;
           context.copy({ address: x!.address, dtype, shape, strides }, { address, dtype, shape, strides });
           context.fillBytes(y!.address, 0, byteLength);

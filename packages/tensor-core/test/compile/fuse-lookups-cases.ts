@@ -5,7 +5,7 @@ import { fuseProloguesAndEpilogues } from '../../src/compile/passes/fuse-prologu
 import { fusePointwise } from '../../src/compile/passes/fuse-pointwise.ts';
 import { expectSameBits, opNames, graphOf } from './traced-graph.ts';
 
-/** Norms of rows of a table, by one kernel against those by two, bit by bit, on `open`'s device. */
+/** Norms of rows of a table by one kernel, compared bit by bit to those by two, on `open`'s device. */
 export function describeLookups(open: () => Device): void {
   const random = (shape: readonly number[], seed: number, dtype: DType = 'float32') =>
     t.cast(t.randn(shape, { device: open(), generator: new t.Generator(seed) }), dtype);
@@ -88,7 +88,7 @@ export function describeLookups(open: () => Device): void {
         const own = t.mul(at.table, 2);
         const x = t.embedding(own, at.wide);
         t.fillInPlace(own, 0.5);
-        // It reads what has been written, and so stands behind that.
+        // It reads what has been written, and so comes after the write.
         return [t.rmsNorm(x, t.select(own, 0, 0))];
       },
     ],

@@ -1,6 +1,6 @@
 import { type KernelSpec, type Op, defineOp } from '../../src/index.ts';
 
-/** What autocast casts for, as it does for matrix products, as one element-wise kernel. */
+/** An op whose inputs autocast casts, as for matrix products, as one element-wise kernel. */
 export const lowProduct: Op<undefined> = defineOp({
   name: 'lowProduct',
   autocast: 'lower',
@@ -32,7 +32,7 @@ export const halve: Op<undefined> = defineOp({
   cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Mul', [x!, graph.scalar('float32', 0.5)])] },
 });
 
-/** Multiplies by a factor that each run may ask for. */
+/** Multiplies by a factor that is computed before each run. */
 export const scaled: Op<{ readonly factor: number }> = defineOp({
   name: 'scaled',
   autocast: 'none',

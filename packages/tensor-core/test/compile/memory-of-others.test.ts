@@ -6,7 +6,7 @@ import { scaled } from './lowered-ops.ts';
 
 const values = (x: Tensor | null) => x && x.toFlatArray();
 
-/** Calls `run` for each of a few calls: the first writes the program, the others replay it. */
+/** Calls `run` for each of a few calls: the first captures the graph, the others replay it. */
 const calls = <T>(run: (call: number) => T): T[] => [0, 1, 2].map(run);
 
 describe('on the CPU', () => keepsMemoryApart(() => t.device('cpu')));
@@ -136,7 +136,7 @@ function keepsMemoryApart(deviceOf: () => Device): void {
       expect([weight, leaf.grad].map(values)).toEqual(before);
     };
     attempt();
-    // With other memory they are compiled; then their replays are asked.
+    // With other memory they are compiled; then their replays are checked.
     for (let i = 0; i < 2; i++) {
       update(on([0]));
       update(on([0, 0]));
@@ -146,7 +146,7 @@ function keepsMemoryApart(deviceOf: () => Device): void {
       add(on([0, 0]));
     }
     attempt();
-    // Neither writes: columns of one matrix have no element in common.
+    // Neither is refused: columns of one matrix have no element in common.
     const columns = on([[1, 2], [3, 4]]); // prettier-ignore
     const seen = calls(() => values(shift(t.select(columns, 1, 0), t.select(columns, 1, 1))));
     expect(seen).toEqual(calls(() => [4, 8]));

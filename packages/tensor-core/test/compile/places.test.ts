@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 
 const script = fileURLToPath(new URL('places.ts', import.meta.url));
 
-/** In Node alone: what vitest runs has other lines. */
+/** In plain Node, because what vitest runs has other lines. */
 const messages = JSON.parse(
   execFileSync(
     process.execPath,

@@ -5,7 +5,7 @@ import { footprintsOfRandomSteps, itLeavesWhatRandomStepsLeave } from './random-
 describe('random programs in symbols', () => {
   itLeavesWhatRandomStepsLeave(fuzzSettings(1, 400));
 
-  // What a pass finds no more is lost without a wrong number. Where the programs that are drawn change, these do (vitest -u).
+  // A pass that stops finding something gives no wrong number. Where the drawn programs change, these change too (vitest -u).
   it('have the calls, operands, bytes of operands and of the arena after each pass that they had', () => {
     expect(footprintsOfRandomSteps(400)).toMatchInlineSnapshot(`
       {

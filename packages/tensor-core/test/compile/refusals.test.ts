@@ -46,7 +46,7 @@ describe('a compiled function refuses', () => {
       try {
         factor = t.sum(x).item() as number;
       } catch {
-        // Goes on without.
+        // Continues without it.
       }
       return t.mul(x, factor);
     });
@@ -54,7 +54,7 @@ describe('a compiled function refuses', () => {
       try {
         t.addInPlace(buffer, t.ones([4]));
       } catch {
-        // Goes on without.
+        // Continues without it.
       }
       return t.mul(x, 2);
     });

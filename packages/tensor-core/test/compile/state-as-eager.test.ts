@@ -12,7 +12,7 @@ describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
   leavesStateAsEager(() => device);
 });
 
-/** What a call leaves behind besides its result: histories, requirements, and writes before it threw. */
+/** What a call leaves besides its result: histories, requirements, and writes before it threw. */
 function leavesStateAsEager(deviceOf: () => Device): void {
   const on = (numbers: number[]) => t.tensor(numbers, { device: deviceOf() });
   const leaf = () => on([1, 1]).requiresGrad_();

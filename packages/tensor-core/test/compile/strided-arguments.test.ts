@@ -12,7 +12,7 @@ describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
   keepsStrides(() => device);
 });
 
-/** Views of fresh memory that lie in other ways than their elements' order. */
+/** Views of fresh memory whose layout differs from their elements' order. */
 const layouts: [string, (base: Tensor) => Tensor][] = [
   ['transposed', (base) => t.transpose(base, 0, 1)],
   ['columns', (base) => t.slice(base, 1, 1, 3)],
@@ -44,7 +44,7 @@ const uses: [string, (x: Tensor) => Tensor | Tensor[]][] = [
   ['a sum and a product', (x) => [t.sum(x), t.matmul(t.reshape(x, [1, x.size]), t.reshape(x, [x.size, 1]))]],
 ];
 
-/** Writes where PyTorch would: to what overlaps itself nothing may be written. */
+/** Writes where PyTorch would: what overlaps itself may not be written. */
 function write(x: Tensor): void {
   if (x.strides.some((stride, i) => stride === 0 && x.shape[i]! > 1)) return;
   t.addInPlace(x, t.full(x.shape, 20, { device: x.device }));

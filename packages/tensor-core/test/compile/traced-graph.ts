@@ -6,7 +6,7 @@ import type { Graph } from '../../src/compile/graph/graph.ts';
 import { Trace } from '../../src/compile/trace/trace.ts';
 import { traced } from '../../src/compile/trace/traced.ts';
 
-/** A program, and what the function that it was written down from gave. */
+/** A graph, and what the function that it was traced from gave. */
 export interface TracedGraph {
   readonly graph: Graph;
   readonly results: readonly Tensor[];
@@ -15,7 +15,7 @@ export interface TracedGraph {
   readonly live: Trace['live'];
 }
 
-/** The program of what `fn` does, with the storages of its results kept. */
+/** The graph of `fn`, with the storages of its results kept. */
 export function graphOf(fn: () => readonly Tensor[]): TracedGraph {
   const trace = new Trace([]);
   const results = traced(trace, fn);
@@ -35,10 +35,10 @@ export function graphOf(fn: () => readonly Tensor[]): TracedGraph {
   return { graph, results, kept, live };
 }
 
-/** The names of a program's ops. */
+/** The names of a graph's ops. */
 export const opNames = ({ calls }: Graph): string[] => calls.map(({ op }) => op.name);
 
-/** Runs `changed`, a form of the program, and expects the bits that the function gave. */
+/** Runs `changed`, another form of the graph, and expects the bits that the function gave. */
 export function expectSameBits(
   { graph, results, kept, live }: TracedGraph,
   changed: Graph,

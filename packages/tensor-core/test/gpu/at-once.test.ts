@@ -13,7 +13,7 @@ it('two processes compile the same function at once, into one kernel cache that 
     const kernels = readdirSync(join(folder, 'kernels'));
     expect(kernels.length).toBeGreaterThan(3);
     expect(kernels.filter((name) => !/^[0-9a-f]{64}\.cubin$/.test(name))).toEqual([]);
-    // From the cache alone it is the same again.
+    // The same again from the cache alone.
     expect(await compileAtOnce(1, 'cuda:0', environment)).toEqual([first]);
     expect(readdirSync(join(folder, 'kernels'))).toEqual(kernels);
   } finally {

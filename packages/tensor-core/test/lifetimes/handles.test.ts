@@ -24,7 +24,7 @@ describe.each(devices)('handles on %s', (_, device) => {
     expect(liveStorages(device)).toBe(before);
   });
 
-  // The emulated GPU multiplies float32 alone.
+  // The emulated GPU multiplies only float32.
   it.runIf(device.type === 'cpu')(
     'of parameters that were cast by autocast stay right when garbage is collected before backward',
     async () => {

@@ -25,7 +25,7 @@ const table: HostileTable = {
   compileKernels: {
     args: () => [[], 90],
     legal: { 0: '[]' },
-    // 0.5 is older than what kernels are compiled for.
+    // 0.5 is older than any GPU that kernels are compiled for.
     named: 'compileKernels|compute capability',
   },
   kernelVariants: {
@@ -103,7 +103,7 @@ const methods: HostileTable = {
   'CudaDevice#allocatePinned': { args: () => [device(), 64], legal: { 1: numbers } },
   'CudaDevice#encodeTensorMap': {
     args: () => [device(), description(), new native.HostMemory(128), 0],
-    // The emulated GPU encodes none.
+    // The emulated GPU encodes no tensor maps.
     named: 'encodeTensorMap|Tensor map|not supported by the emulated GPU',
   },
   'CudaDevice#scratch': { args: () => [device(), 'kept', 64], legal: { 1: 'a', 2: numbers } },

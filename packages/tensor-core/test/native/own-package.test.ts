@@ -15,7 +15,7 @@ import {
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 
-// A user's package: an op of its own, with a kernel in a folder of its own, by the public entries alone.
+// A user's package: an op of its own, with a kernel in its own folder, using only the public entry points.
 const kernelSource = packageKernels(new URL('softplus-package/src/softplus.js', import.meta.url).href);
 const kernel = kernelVariants(kernelSource('softplus_rows.cu'), 'softplus_rows', {
   ...{ x: 'pointer', y: 'pointer', largest: 'pointer' },

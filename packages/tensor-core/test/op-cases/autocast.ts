@@ -20,7 +20,7 @@ const same = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'same' 
 const inFloat32 = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'float32' });
 const inLow = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'low' });
 
-// By the lists of "Autocast Op Reference" of PyTorch's documentation; of what stands in none of them, the inputs decide.
+// By the lists of "Autocast Op Reference" in PyTorch's documentation; for ops in none of them, the inputs decide.
 const cases: Case[] = [
   inLow('einsum of a product', (x) => t.einsum('ij,jk->ik', x, x)),
   inLow('einsum of an outer product', (x) => t.einsum('ij,kj->ijk', x, x)),
@@ -156,7 +156,7 @@ export function describeAutocast(open: OpenDevice): void {
           expect(Math.abs(value / exact[i]! - 1)).toBeLessThanOrEqual(ulp),
         );
         expect(weight.grad!.dtype).toBe('float32');
-        // The sums of a product leave it unrounded.
+        // The sums of a product are returned unrounded.
         const columns = Array.from({ length: 8 }, (_, k) =>
           [0, 1, 2, 3, 4].reduce((s, i) => s + a![8 * i + k]!, 0),
         );

@@ -192,7 +192,7 @@ launches('work on two streams', () => {
 launches('memory that two streams use', () => {
   const count = 2 ** 17;
 
-  /** Sums x on another stream, frees x at once, and overwrites what memory comes next on the first stream. */
+  /** Sums x on another stream, frees x at once, and overwrites the memory allocated next on the first stream. */
   function freeWhileUsed(device: CudaDevice): { sum: number; reused: boolean } {
     return t.scope(() => {
       const other = device.createStream();
@@ -210,7 +210,7 @@ launches('memory that two streams use', () => {
   it('is handed out again only after both', () => {
     for (const seed of seeds.slice(0, 8)) {
       const device = openEmulatedDevice(2 ** 26, undefined, undefined, seed);
-      // What x leaves of its segment, so that nothing but its block can be handed out.
+      // The rest of x's segment, so that only its block can be handed out.
       for (let i = 0; i < 3; i++) device.allocate(4 * count);
       expect(freeWhileUsed(device)).toEqual({ sum: 2 * count, reused: true });
       expect(freeWhileUsed(device)).toEqual({ sum: 2 * count, reused: true });

@@ -18,7 +18,7 @@ import { apply } from '../../../src/op/apply.ts';
 import { hoistUpdates } from '../../../src/compile/cpu/hoist-updates.ts';
 import { opNames, graphOf } from '../traced-graph.ts';
 
-/** parameter - gradient / 8, in place and piece by piece as an optimizer's. */
+/** parameter - gradient / 8, in place and piece by piece, like an optimizer's update. */
 const descend = defineOp<undefined>({
   name: 'descend',
   autocast: 'none',
@@ -38,7 +38,7 @@ const update = (parameter: Tensor, gradient: Tensor) => {
   noGrad(() => apply(descend, [parameter, gradient], undefined)).forEach((output) => output.dispose());
 };
 
-/** The names of the ops of what `fn` does, as a program would run them: each call a step of its own. */
+/** The names of the ops of `fn`, in the order of a schedule with a step for each call. */
 function order(fn: () => readonly Tensor[]): string[] {
   const { graph } = graphOf(fn);
   const steps = graph.calls.map((call) => ({ calls: [call] }));
@@ -131,7 +131,7 @@ test('gradients make room for each other', () => {
   const weights = Array.from({ length: layers }, () => uniform([width, width], { requiresGrad: true }));
   const x = uniform([2, width]);
   const step = compile(() => {
-    // swiglu runs by itself, between graphs.
+    // swiglu runs separately, between graphs.
     const loss = sum(weights.reduce((y, w) => swiglu(matmul(y, w), y), x));
     loss.backward();
     for (const w of weights) update(w, w.grad!);

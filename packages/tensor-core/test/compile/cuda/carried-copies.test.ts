@@ -35,7 +35,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that execu
         scope(() => autocast('bfloat16', () => sum(weights.reduce((y, weight) => product(y, weight), x)))),
       ),
     );
-  /** A step that casts `weight`, multiplies by it and then writes it, and gives what `finish` does behind that. */
+  /** A step that casts `weight`, multiplies by it and then writes it, and returns the result of a final `finish`. */
   const halving = (weight: Tensor, finish: (y: Tensor) => Tensor) =>
     compile((x: Tensor) =>
       noGrad(() =>
@@ -61,7 +61,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that execu
     noGrad(() => copyInPlace(slice(second.detach(), 0, 1, 2), tensor([6], { device })));
     expect([run, run].map(launchesOf)).toEqual([2, 1]);
     expect(run()).toBe(15);
-    // Who observes replays is told of that graph, too.
+    // Observers of replays are notified of that graph, too.
     const seen: string[][] = [];
     const stopReplays = observeOps({
       beforeReplay: ({ calls }) => seen.push(calls.map(({ op }) => op.name)),
@@ -71,7 +71,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that execu
     stopReplays();
     expect(seen[0]).toEqual(['cast', 'cast']);
     expect(seen.map((calls) => calls.includes('sum'))).toEqual([false, true, true]);
-    // One that is observed op by op runs so, and leaves them as they are.
+    // A run that is observed op by op runs so, and leaves them as they are.
     const stop = observeOps({ before: () => {} });
     expect(launchesOf(run)).toBe(0);
     stop();
@@ -89,7 +89,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that execu
     const results: unknown[] = [];
     const run = () => results.push(f(x).toFlatArray());
     expect([run, run, run].map(launchesOf)).toEqual([0, 2, 1]);
-    // Of what the op has written the other program knows, too.
+    // The other executable knows what the op has written, too.
     expect(launchesOf(() => expect(other(x).item()).toBe(6))).toBe(1);
     noGrad(() => copyInPlace(weight, mul(weight, -1)));
     expect([run, run].map(launchesOf)).toEqual([2, 1]);

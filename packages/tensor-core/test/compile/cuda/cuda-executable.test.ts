@@ -26,7 +26,7 @@ import { cudaDevice } from '../../../src/native.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
 import { halve, halveKernel, scaled } from '../lowered-ops.ts';
 
-/** A copy that goes through memory which its kernels share with those of other calls. */
+/** A copy through memory that its kernels share with those of other calls. */
 const copiedOp = defineOp<null>({
   name: 'copied',
   autocast: 'none',
@@ -142,7 +142,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     const f = compile((x: Tensor) => {
       weight.grad?.dispose();
       weight.grad = null;
-      // Tensors of the gradient's size come and go before it is there.
+      // Tensors of the gradient's size come and go before it exists.
       const total = sum(softmax(mul(add(x, 1), x), 0)).detach();
       backward(sum(mul(mul(weight, weight), mul(total, add(sum(x), 1)))));
       return total;
@@ -210,7 +210,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     });
     const x = on([1, 2]);
     for (let i = 0; i < 3; i++) expect(f(x).toFlatArray()).toEqual([11, 12]);
-    // Its result comes where that of before was.
+    // Its result takes the place of the previous one.
     next = () => doubled(on([100, 100])).dispose();
     for (let i = 0; i < 2; i++) expect(f(x).toFlatArray()).toEqual([11, 12]);
     f.dispose();

@@ -30,7 +30,7 @@ const row = ones([1, columns]);
 
 const traced = (fn: () => readonly Tensor[]) => graphOf(() => scope(() => noGrad(fn))).graph;
 
-/** Of each call, which input's memory its first output takes over; null for none. */
+/** For each call, which input's memory its first output takes over; null for none. */
 function inputsTakenOver(fn: () => readonly Tensor[]): (number | null)[] {
   const graph = traced(fn);
   const over = takenOver(graph);
@@ -81,7 +81,7 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () =>
   it('calls that take memory over, by several outputs too, give what eager code gives, run after run', () => {
     const weights = [1, 2].map((seed) => randn([columns, 8], { seed, device, requiresGrad: true }));
     const input = randn([rows, columns], { seed: 3, device });
-    // Products in between keep the element-wise ops from becoming one.
+    // Products in between keep the element-wise ops from being fused.
     const step = (z: Tensor) => {
       const [gate, up] = weights.map((weight) => matmul(z, weight));
       const hidden = swiglu(gate!, up!);

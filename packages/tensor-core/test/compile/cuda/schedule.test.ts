@@ -11,13 +11,13 @@ const [copyBytes, gradientBytes] = [size * size * 2, size * size * 4];
 
 const weights = [1, 2, 3].map((value) => {
   const weight = full([size, size], value, { device, requiresGrad: true });
-  // As whoever hands a program to its device sees to it.
+  // As compilation ensures before a graph goes to its device.
   weight.storage.watch();
   return weight;
 });
 const x = full([8, size], 1, { device });
 
-/** Both passes through three weights, whose gradients stay. */
+/** Forward and backward pass through three weights, whose gradients stay. */
 const { graph } = graphOf(() =>
   scope(() => {
     const y = autocast('bfloat16', () => weights.reduce((input, weight) => matmul(input, weight), x));
@@ -26,7 +26,7 @@ const { graph } = graphOf(() =>
   }),
 );
 
-/** The plan where at most so many bytes are to be held. */
+/** The schedule where at most so many bytes may be held. */
 function planned(mostBytes: number): {
   copies: number;
   bytes: number;
@@ -63,7 +63,7 @@ describe('scheduleGraph', () => {
     const fewer = planned(all.bytes - 1);
     expect(fewer.copies).toBe(2);
     expect(fewer.bytes).toBe(all.bytes - copyBytes);
-    // Behind the first product, whose input needs no gradient, nobody reads the first weight.
+    // After the first product, whose input needs no gradient, nothing reads the first weight.
     expect([0, 1, 2].map(fewer.carries)).toEqual([false, true, true]);
     expect(planned(fewer.bytes - 1).copies).toBe(1);
   });

@@ -6,7 +6,7 @@ import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const both = 'fused_embeddingBackward_add_';
 
-/** Gradients of tables that are added where rows were looked up, against those of whole tables, on `open`'s device. */
+/** Gradients of tables added where rows were looked up, compared to those of whole tables, on `open`'s device. */
 export function describeAccumulatedEmbeddings(open: () => Device): void {
   const random = (shape: readonly number[], dtype: DType, seed: number) =>
     t.noGrad(() => t.cast(t.randn(shape, { device: open(), generator: new t.Generator(seed) }), dtype));
@@ -15,11 +15,11 @@ export function describeAccumulatedEmbeddings(open: () => Device): void {
   const left = (fn: () => readonly Tensor[]) => {
     const traced = graphOf(fn);
     const changed = accumulateEmbeddings(traced.graph);
-    // Of rows that nobody looked up a -0 stays one.
+    // In rows that were not looked up, -0 stays -0.
     expectSameBits(traced, changed, { zerosMayDiffer: true });
     return opNames(changed);
   };
-  /** The gradient of a table that serves as a head, too, beside what `more` gives. */
+  /** The gradient of a table that also serves as a head, besides what `more` gives. */
   const tied =
     (table: Tensor, looked: Tensor, more: () => readonly Tensor[] = () => []) =>
     () => {
@@ -37,7 +37,7 @@ export function describeAccumulatedEmbeddings(open: () => Device): void {
         [9, 8, [3, 3, 0, 8, 3, 3, 3, 3, 3]],
         [300, 5, [299, 7, 7, 0]],
         [3, 520, [1]],
-        // Ids outside make NaN of a head's gradients, of which low precision has several.
+        // Ids outside make a head's gradients NaN, of which low precision has several.
         ...(dtype.endsWith('16') ? [] : [[4, 4, [0, 4, -1, 2]] as const]),
       ] as const)
         t.scope(() => {

@@ -23,7 +23,7 @@ function operands(device: Device, dtype: DType = low) {
   };
 }
 
-/** The results of `program`, another form of the traced one. */
+/** The results of `program`, another form of the traced graph. */
 function resultsOf({ graph: { storages }, results, kept, live }: TracedGraph, graph: Graph): number[][] {
   const bindings = new Map(
     storages.flatMap(({ source }, number) =>
@@ -163,7 +163,7 @@ describe.each(places)('accumulated products on %s', (_, open) => {
     expect(opNames(accumulated)).toEqual(['addmm']);
     const [values] = resultsOf(traced, accumulated);
     const exact = expected().toFlatArray() as number[];
-    // Sums of few terms, in another order.
+    // Sums of a few terms, in another order.
     values!.forEach((value, i) =>
       expect(Math.abs(value - exact[i]!)).toBeLessThan(2 ** -20 * (1 + Math.abs(value))),
     );

@@ -13,7 +13,7 @@ import { halve, lowProduct } from '../lowered-ops.ts';
 
 const device = openEmulatedDevice();
 
-/** Two elements of a program's storage, or more. */
+/** Two elements of a graph's storage, or more. */
 function at(storage: number, start: number, dtype: DType, size = 2): Operand {
   const layout = { shape: [size], strides: [1], offset: start, isContiguous: true };
   return { ...layout, storage, dtype, size, byteLength: size * byteSize(dtype) };
@@ -30,12 +30,12 @@ const product = (a: Operand, b: Operand, output: Operand) => call(lowProduct as 
 const update = (parameter: Operand) => call(halve as Op<never>, [parameter], [parameter]);
 
 const weights = tensor([1, 2, 3, 4], { device });
-// As whoever hands a program to its device sees to it.
+// As compilation ensures before a graph goes to its device.
 weights.storage.watch();
 const halves = [0, 2].map((start) => slice(weights, 0, start, start + 2).requiresGrad_());
 const [p, q] = [at(0, 0, 'float32'), at(0, 2, 'float32')];
 
-/** Storage 0 holds `weights`, those behind it, 16 bytes each, the program makes; the last of them is the result. */
+/** Storage 0 holds `weights`; the graph makes the following ones, 16 bytes each, and the last of them is the result. */
 function graphOf(calls: readonly Call[], made = 4): Graph {
   return {
     ...{ name: 'step', device, gradients: new Map(), written: new Set([0]) },

@@ -14,7 +14,7 @@ describe.skipIf(hostCompilerVersion() === null)('last kernels of several ops as 
     t.tensor(random(shape, seed).toArray() as number[], { device, requiresGrad: true });
   const x = random([5, 24], 1);
 
-  /** The backward pass of norms, one behind the other, each with a weight of its own. */
+  /** The backward pass of consecutive norms, each with a weight of its own. */
   const backward = (norms: number, read: (weights: readonly Tensor[]) => Tensor[]): TracedGraph => {
     const weights = Array.from({ length: norms }, (_, i) => leaf([24], 2 + i));
     let y = x;

@@ -14,7 +14,7 @@ const tables = (device: t.Device) =>
     Tensor,
   ];
 
-/** Copies nothing, for all its name. */
+/** Copies nothing, despite its name. */
 const threefoldCopy = t.defineOp({
   name: 'copy',
   autocast: 'none',
@@ -23,7 +23,7 @@ const threefoldCopy = t.defineOp({
   cpu: { kind: 'host', run: () => {} },
 });
 
-/** From [batch, heads, length, dimension] to heads side by side, by a copy. */
+/** From [batch, heads, length, dimension] to adjacent heads, by a copy. */
 const merged = (x: Tensor) => t.reshape(t.transpose(x, 1, 2), [batch, length, heads * dimension]);
 
 describe.skipIf(hostCompilerVersion() === null)(

@@ -12,7 +12,7 @@ import { lowProduct } from '../lowered-ops.ts';
 /** An op that writes no result where it reads an input. */
 const apart: Op<undefined> = { ...lowProduct, cuda: { kind: 'custom', launch: () => {} } };
 
-/** The most bytes that a program's calls need at one time. */
+/** The most bytes that a graph's calls need at one time. */
 const bytesNeeded = (graph: Graph) => fullestCall(partsOf(graph)).bytes;
 
 describe('freeFirst', () => {
@@ -68,7 +68,7 @@ describe('freeFirst', () => {
           ...{ storage, dtype: 'float32', shape: [blocks[storage]! * 128], strides: [1], offset: 0 },
           ...{ size: blocks[storage]! * 128, byteLength: blocks[storage]! * 512, isContiguous: true },
         });
-        // What nobody has written yet is not read.
+        // What has not been written yet is not read.
         const written = new Set<number>();
         const calls = picked.map(({ inputs, outputs }): Call => {
           const read = inputs.filter((storage) => written.has(storage)).map(operand);

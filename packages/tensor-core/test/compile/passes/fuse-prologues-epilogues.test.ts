@@ -23,7 +23,7 @@ describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norm
     expectSameBits(traced, changed);
     return changed;
   };
-  /** Gradients of a norm of `input`, with what is done to the gradient that it gets, and to the one that it gives. */
+  /** Gradients of a norm of `input`, with functions of the gradient that it receives, and of the one that it gives. */
   const backward = (
     input: Tensor,
     norm: (x: Tensor) => Tensor,
@@ -31,7 +31,7 @@ describe.skipIf(hostCompilerVersion() === null)('prologues and epilogues of norm
     after: (dx: Tensor) => Tensor[],
   ) => {
     const leaf = t.tensor(input.toArray() as number[][], { device, requiresGrad: true });
-    // Saved before the program begins, as by a forward pass of its own.
+    // Saved before the graph begins, as by a separate forward pass.
     const y = norm(leaf);
     return () => {
       y.backward(before());

@@ -6,7 +6,7 @@ import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const bothNames = /^fused_(cast_)?crossEntropy_(fill__)?crossEntropyBackward(_cast)?$/;
 
-/** Losses and gradients by one kernel against those by two, bit by bit, on `open`'s device. */
+/** Losses and gradients by one kernel, compared bit by bit to those by two, on `open`'s device. */
 export function describeJointCrossEntropy(open: () => Device): void {
   const leafOf = (shape: readonly [number, number], dtype: DType = 'float32', change = (x: Tensor) => x) => {
     const values = t.mul(t.randn(shape, { device: open(), generator: new t.Generator(shape[1]) }), 3);
@@ -17,7 +17,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
   };
   const ids = (values: number[]) => t.tensor(values, { device: open(), dtype: 'int64' });
 
-  /** The names of the ops that are left of `loss` of the leaf's values, and of the gradient of what `above` makes of it. */
+  /** The names of the ops that remain of `loss` of the leaf's values, and of the gradient of what `above` makes of it. */
   const joined = (leaf: Tensor, loss: (logits: Tensor) => Tensor, above = (x: Tensor) => x) => {
     leaf.grad = null;
     const traced = graphOf(() => {
@@ -39,7 +39,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
         [9, 17],
         [70, 64],
         [3, 10000],
-        // Too long for registers: in shared memory, and not.
+        // Too long for registers: in shared memory, and too long for that.
         [2, 40001],
         [2, 120004],
       ] as const) {
@@ -193,7 +193,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
   it('never of logits that are written before their gradient is made', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12]);
-    // The tape would refuse; a program of smaller parts may not.
+    // The tape would refuse; a graph of smaller parts may not.
     const { graph } = graphOf(() => {
       const logits = t.neg(leaf);
       const value = t.crossEntropy(logits, targets);

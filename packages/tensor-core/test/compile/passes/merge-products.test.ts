@@ -260,7 +260,7 @@ describe('mergeProducts', () => {
   });
 });
 
-/** The results of `program`, another form of the traced one. */
+/** The results of `program`, another form of the traced graph. */
 function resultsOf({ graph: { storages }, results, kept, live }: TracedGraph, graph: Graph): number[][] {
   const bindings = new Map(
     storages.flatMap(({ source }, number) =>
@@ -284,7 +284,7 @@ describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated 
     const traced = graphOf(() => layer(gpu));
     const values = resultsOf(traced, optimize(traced.graph, device.facts));
     const sum = values.pop()!;
-    // The emulated products add exactly, so that an order shows nowhere.
+    // The emulated products add exactly, so that no order is visible.
     expect(values).toEqual(traced.results.slice(0, -1).map((result) => result.toFlatArray()));
     const upstream = gpu.gradients.map((g) => lowered(t.mul(g, 2)));
     const exact = gpu.weights
@@ -303,7 +303,7 @@ describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated 
   });
 
   it('stay as they are where another product is added to one of them', () => {
-    // Of small whole numbers sums are exact, however often they are rounded.
+    // Sums of small integers are exact, however often they are rounded.
     const whole = (rows: number, step: number) =>
       t.fromTypedArray(
         Float32Array.from({ length: rows * 16 }, (_, i) => ((i * step) % 5) - 2),

@@ -51,7 +51,7 @@ describe('operands of a graph', () => {
       [operand([4]), operand([4], { offset: 4 })],
       [columns(0, 3), columns(3, 5)],
       [columns(0, 3), operand([4, 1, 5], { offset: 3, strides: [8, 5, 1] })],
-      // Rows of a matrix, each a part of its columns; and heads of two matrices side by side.
+      // Rows of a matrix, each a part of its columns; and heads of two adjacent matrices.
       [columns(2, 2), operand([2, 2], { offset: 12, strides: [8, 1] })],
       [operand([2, 4, 3], { strides: [3, 12, 1] }), operand([2, 4, 3], { offset: 6, strides: [3, 12, 1] })],
       // A repeated column.
@@ -62,7 +62,7 @@ describe('operands of a graph', () => {
       [operand([5]), operand([4], { offset: 4 })],
       [columns(0, 4), columns(3, 5)],
       [columns(0, 4), operand([32])],
-      // Of bytes of which both have some, though not of elements.
+      // Both share some bytes, though no elements.
       [columns(0, 3), operand([4, 2], { offset: 2, strides: [4, 1], dtype: 'float64' })],
       // From one row into the next.
       [operand([4, 9], { strides: [8, 1] }), operand([2], { offset: 16 })],

@@ -13,18 +13,18 @@ import { openPlanningDevice } from '../../../src/testing.ts';
 import { runSymbolically } from '../symbolic/run-symbolically.ts';
 import { opNames, graphOf } from '../traced-graph.ts';
 
-// What random programs do not meet: one condition of a pass that decides, on a GPU that calculates nothing.
+// What random programs do not reach: single conditions that decide a pass, on a GPU that computes nothing.
 describe('passes, where one condition decides', () => {
   const device = openPlanningDevice();
   const tensor = (shape: readonly number[], dtype: DType = 'float32') => t.zeros(shape, { device, dtype });
   const leaf = (shape: readonly number[], dtype: DType = 'float32') => tensor(shape, dtype).requiresGrad_();
 
-  /** The names of the ops behind a pass, which leaves what the program leaves. */
+  /** The names of the ops after a pass, which leaves what the graph leaves. */
   const names = (pass: (graph: Graph) => Graph, fn: () => readonly Tensor[]): string[] => {
     const { graph } = graphOf(fn);
     const changed = pass(graph);
     expect(runSymbolically(changed, graph, 'behind')).toEqual(runSymbolically(graph, graph, 'before'));
-    // Tensors that are made for a case alone are filled in it.
+    // Tensors made for a single case are filled in it.
     return opNames(changed).filter((name) => name !== 'fill_');
   };
   const fuseAll = (graph: Graph) => fuseProloguesAndEpilogues(fusePointwise(graph));
@@ -371,7 +371,7 @@ describe('passes, where one condition decides', () => {
       });
     };
     it('makes kernels of no more operands than they take', () => {
-      // Each sum is one operand more.
+      // Each sum adds one operand.
       expect(sumOf(5)).toHaveLength(1);
       expect(sumOf(6)).toHaveLength(2);
       expect(totalOf(7)).toHaveLength(1);
@@ -382,7 +382,7 @@ describe('passes, where one condition decides', () => {
       expect(names(fusePointwise, () => [t.neg(t.mul(x, 2))])).toEqual(['fused_mul_neg']);
       const [row, wide, none] = [tensor([8]), tensor([4, 8], 'float64'), tensor([0, 8])];
       expect(names(fusePointwise, () => [t.mul(x, 2), t.neg(row)])).toEqual(['neg', 'mul']);
-      // Others stay apart while a group is open.
+      // Others stay separate while a group is open.
       const both = () => [t.neg(t.mul(x, 2)), t.neg(t.mul(wide, 2))];
       expect(names(fusePointwise, both)).toEqual(['mul', 'neg', 'fused_mul_neg']);
       expect(names(fusePointwise, () => [t.neg(t.mul(none, 2))])).toEqual(['mul', 'neg']);

@@ -9,7 +9,7 @@ const random = (shape: readonly number[], seed: number) =>
   t.randn(shape, { generator: new t.Generator(seed) });
 const [x, y] = [random([4, 6], 1), random([4, 6], 2)];
 
-/** The names of the ops that are left, once what they give has been found equal. */
+/** The names of the remaining ops, after checking that their results are equal. */
 function left(fn: () => readonly Tensor[]): string[] {
   const traced = graphOf(fn);
   const changed = withoutRepeatedCalls(traced.graph);
@@ -91,7 +91,7 @@ describe('calls that repeat an earlier one', () => {
 
   it('give each result a tensor of its own', () => {
     expect(left(() => [t.exp(x), t.exp(x)])).toEqual(['exp', 'exp']);
-    // What only the program sees may be what is returned.
+    // A tensor that only the graph sees may be what is returned.
     expect(left(() => [t.exp(x), t.neg(t.exp(x))])).toEqual(['exp', 'neg']);
     expect(left(() => [t.neg(t.exp(x)), t.exp(x), t.exp(x)])).toEqual(['exp', 'neg', 'exp', 'exp']);
   });
@@ -259,7 +259,7 @@ describe.skipIf(hostCompilerVersion() === null)('repeated calls on an emulated G
         expected.map((result) => result.toFlatArray()),
       );
       expect(weights[1]!.toFlatArray()).toEqual(weights[0]!.toFlatArray());
-      // Tensors of their own: what is written into one is not seen in the other.
+      // Separate tensors: a write into one is not seen in the other.
       t.fillInPlace(got[1]!, 7);
       expect(got[2]!.toFlatArray()).toEqual(expected[2]!.toFlatArray());
     }

@@ -8,12 +8,12 @@ import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import { byteSize } from '../../../src/base/dtype.ts';
 import { areApart, isSamePlace } from './symbolic-memory.ts';
 
-// What one generated kernel takes, and what kernels read and write of their neighbours' in one piece.
+// The limits of one generated kernel, and the vectors that kernels read and write at once.
 const mostInputs = 8;
 const mostOperands = 10;
 const vectorBytes = 16;
 
-/** Throws an Error for a call that a GPU's kernel would get wrong, or could not be made for. */
+/** Throws an Error for a call that a GPU's kernel would get wrong, or that no kernel can be made for. */
 export function checkKernel(call: Call): void {
   const { op, outputs } = call;
   checkWrites(call);
@@ -28,7 +28,7 @@ function check({ op }: Call, holds: boolean, what: string): void {
   if (!holds) throw new Error(`${op.name} ${what}.`);
 }
 
-/** Other threads of a call may still read what one writes, but for the element of its own. */
+/** Other threads of a call may still read what one writes, except its own element. */
 function checkWrites(call: Call): void {
   const { op, inputs, outputs, members = [] } = call;
   const tables = members.filter((member) => isOp(member.op, embeddingOp)).map((member) => member.inputs[0]!);
@@ -45,7 +45,7 @@ function checkWrites(call: Call): void {
   });
 }
 
-/** Of low precision, to something that lies as the sum does. */
+/** Products of low precision, added to something with the layout of the sum. */
 function checkAccumulation(call: Call): void {
   const [a, b, c] = call.inputs as readonly [Operand, Operand, Operand];
   const [d] = call.outputs as readonly [Operand];
@@ -91,7 +91,7 @@ function checkFusedMember(call: Call, member: Call, at: number): void {
   }
 }
 
-/** Both halves of a pair do the same, to tensors that lie alike. */
+/** Both halves of a pair do the same, to tensors of the same layout. */
 function checkPair(call: Call, doubled: readonly number[]): void {
   const [a, b] = call.members as readonly [Call, Call];
   a.inputs.forEach((input, place) => {

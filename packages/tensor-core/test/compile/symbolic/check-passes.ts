@@ -41,7 +41,7 @@ const passes: Readonly<Record<string, Pass>> = {
 };
 
 /**
- * The first pass behind which a program leaves something else than it did, and what of it; null for none. Behind all, calls
+ * The first pass after which a graph leaves something other than before, and what; null for none. After all passes, calls
  * write where the arena lets them write over their inputs.
  */
 export function failingPass(
@@ -72,8 +72,8 @@ export function failingPass(
 }
 
 /**
- * What has become of a call whose attributes a run may ask for, by any pass, where it did not stay a call of its own; null
- * where each did. Those that never ask, and updates, which ask for their coefficients alone, are left out.
+ * What any pass has made of a call with per-run attributes that did not stay a separate call; null where all did. Calls whose
+ * attributes never change, and updates, which ask only for their coefficients, are left out.
  */
 export function lostLiveCall(traced: Graph, properties: CudaProperties): string | null {
   const mark = 1_000_000;
@@ -92,10 +92,10 @@ export function lostLiveCall(traced: Graph, properties: CudaProperties): string 
   return null;
 }
 
-/** What a program does, in numbers: its calls, their operands, the bytes of these, and those of its arena. */
+/** The size of a graph: its calls, their operands, the bytes of these, and those of its arena. */
 type Footprint = readonly [calls: number, operands: number, operandBytes: number, arenaBytes: number];
 
-/** The footprint of a program behind each pass. */
+/** The footprint of a graph after each pass. */
 export function footprints(traced: Graph, properties: CudaProperties): Record<string, Footprint> {
   let graph = traced;
   const behind = Object.entries(passes).map(([name, pass]) => {

@@ -11,9 +11,9 @@ import type { Symbol } from './symbols.ts';
 type Values = readonly Symbol[];
 
 /**
- * What a program leaves in the storages that it is given and that outlive it, by their numbers, where a call reads all that it
- * reads before it writes. Throws an Error for a call of which that would not be so on a GPU: one that writes what other
- * threads of it may still read, or does work whose operands it has not got. Storages may take over the memory of others.
+ * What a graph leaves in captured storages and those that outlive it, by their numbers, where each call reads everything
+ * before it writes. Throws an Error for a call for which that does not hold on a GPU: one that writes what its other threads
+ * may still read, or does work whose operands it lacks. Storages may take over the memory of others.
  */
 export function runSymbolically(
   graph: Graph,
@@ -46,7 +46,7 @@ interface Made {
   readonly values: Values;
 }
 
-/** A fused call's members one after the other; what one makes goes to the next where it lies as it is, else memory is read. */
+/** A fused call's members in order; what one makes goes to the next if the layout is the same, otherwise memory is read. */
 function runMembers(fused: Call, memory: SymbolicMemory, parts: PartialOps): Values[] {
   const made: Made[] = [];
   for (const member of fused.members!) {

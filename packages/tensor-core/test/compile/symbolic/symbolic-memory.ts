@@ -6,10 +6,10 @@ import { type Symbol, symbolOf } from './symbols.ts';
 export class SymbolicMemory {
   readonly #storages = new Map<number, Int32Array>();
   readonly #graph: Graph;
-  /** What was there before a program writes it, another in each memory. */
+  /** What was there before the graph writes it, different in each memory. */
   readonly #garbage: string;
 
-  /** The storages whose memory others have, by the numbers of the latter. */
+  /** The storages whose memory others take over, by the numbers of the latter. */
   readonly #takenOver: ReadonlyMap<number, number>;
 
   constructor(graph: Graph, garbage: string, takenOver: ReadonlyMap<number, number>) {
@@ -29,7 +29,7 @@ export class SymbolicMemory {
     placesOf(operand).forEach((place, i) => (elements[place] = values[i]!));
   }
 
-  /** All of a storage. Those that are given, or outlive the program, begin alike in all memories. */
+  /** All of a storage. Those that are captured, or outlive the run, begin alike in all memories. */
   elements(storage: number): Int32Array {
     const before = this.#takenOver.get(storage);
     if (before !== undefined) return this.elements(before);
@@ -45,7 +45,7 @@ export class SymbolicMemory {
   }
 }
 
-/** Where the elements of an operand lie in its storage, in their logical order. */
+/** The positions of an operand's elements in its storage, in their logical order. */
 function placesOf({ shape, strides, offset }: Operand): number[] {
   let places = [offset];
   shape.forEach((length, d) => {

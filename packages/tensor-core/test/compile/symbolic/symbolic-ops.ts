@@ -27,7 +27,7 @@ export function partialOps(calls: readonly Call[]): PartialOps {
   };
 }
 
-/** What a call that is no fused one makes of its inputs' values, output by output. */
+/** What a call that is not fused makes of its inputs' values, output by output. */
 export function symbolsOf(call: Call, inputs: readonly Values[], parts: PartialOps): Values[] {
   const { op, outputs, attributes } = call;
   if (isCast(op)) return [inputs[0]!];
@@ -108,7 +108,7 @@ function pointwise(call: Call, inputs: readonly Values[]): Values[] {
   });
 }
 
-/** What only moves, adds or multiplies. */
+/** Ops that only move, add or multiply. */
 function ringOp(expression: string): ((elements: Values) => Symbol) | null {
   if (inputNames.includes(expression)) return ([a]) => a!;
   if (expression === 'a + b') return ([a, b]) => plus(a!, b ?? a!);
@@ -162,7 +162,7 @@ function product(
   });
 }
 
-/** What multiplies tensors in place by one factor. */
+/** Ops that multiply tensors in place by one factor. */
 function scaled({ outputs }: Call, inputs: readonly Values[]): Values[] {
   const factor = symbolOf('factor', inputs.slice(outputs.length).flat());
   return outputs.map((_, i) => inputs[i]!.map((value) => times(value, factor)));

@@ -8,8 +8,8 @@ import type { StepProgram } from '../random-steps/step-program.ts';
 import { type Trainer, World } from '../random-steps/world.ts';
 
 /**
- * A random step as a program that passes get; null where eager code refuses it. Gradients stay in every third one, and in
- * some what else the step has made.
+ * A random step as a graph for passes; null where eager code refuses it. Gradients stay in every third one, and in some
+ * everything else that the step has made.
  */
 export function traceStep(step: StepProgram, device: CudaDevice, trainers: readonly Trainer[]): Graph | null {
   const world = new World(step, device, trainers);

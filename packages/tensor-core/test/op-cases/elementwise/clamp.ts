@@ -9,7 +9,7 @@ const rowsOn =
   (values: number[], dtype: t.DType = 'float32') =>
     tensorOf(values, [values.length], dtype, open());
 
-/** clamp, abs and sign beside the cases that they share with every element-wise op, on one device. */
+/** clamp, abs and sign, beyond the cases that they share with every element-wise op, on one device. */
 export function describeClamp(open: OpenDevice): void {
   const row = rowsOn(open);
 

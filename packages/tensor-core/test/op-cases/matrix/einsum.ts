@@ -39,7 +39,7 @@ function referenceEinsum(
 interface EinsumCase {
   readonly equation: string;
   readonly shapes: readonly Shape[];
-  /** The same with every index by a letter, and the result's: what an ellipsis or a missing result means. */
+  /** The same with a letter for every index, also of the result: what an ellipsis or a missing result means. */
   readonly means?: string;
 }
 

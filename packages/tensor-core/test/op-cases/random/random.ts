@@ -79,7 +79,7 @@ export function describeRandom(open: OpenDevice): void {
       const values = drawn(() =>
         truncatedNormal([count], { ...device(), mean, std, low, high, seed: 4, dtype: 'float64' }),
       );
-      // Seen from the mean the tail lies below it: there Φ keeps its digits.
+      // The tail is taken below the mean, where Φ keeps its digits.
       const [far, near] = low > mean ? [mean - high, mean - low] : [low - mean, high - mean];
       const [from, to] = [far, near].map((x) => normalCdf(x / std)) as [number, number];
       const below = (x: number) => (normalCdf(-Math.abs(x - mean) / std) - from) / (to - from);

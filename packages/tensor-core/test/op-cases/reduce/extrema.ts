@@ -11,7 +11,7 @@ import {
   floatingPointDTypes,
 } from '../support/vector-jacobian.ts';
 
-/** Whole numbers, of which many are equal, and some NaN. */
+/** Integers, many of them equal, and some NaN. */
 function withTies(shape: Shape, seed: number, nans = true): number[] {
   const size = t.sizeOf(shape);
   const dice = sampleNumbers(size, [0, 1], seed + 1);
@@ -20,7 +20,7 @@ function withTies(shape: Shape, seed: number, nans = true): number[] {
   );
 }
 
-/** Whether `a` is to be found before `b`, which lies behind it. */
+/** Whether `a` is chosen before `b`, which comes after it. */
 const isBetter = {
   argmax: (a: number, b: number) => a > b || (Number.isNaN(a) && !Number.isNaN(b)),
   argmin: (a: number, b: number) => a < b || (Number.isNaN(a) && !Number.isNaN(b)),
@@ -227,7 +227,7 @@ function describeMin(open: OpenDevice, dtypes: readonly DType[]): void {
   });
 }
 
-/** Where the k best of a line lie, best first. */
+/** The positions of the k best of a line, best first. */
 function referenceTopk(
   values: readonly number[],
   line: readonly number[],

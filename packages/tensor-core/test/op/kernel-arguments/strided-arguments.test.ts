@@ -21,7 +21,7 @@ describe('stridedVectorLength', () => {
   const shape = [3, 8];
   const dense = { shape, strides: [9 + 7, 1] };
 
-  /** Of one input and one output, both float32 unless said. */
+  /** One input and one output, both float32 unless given. */
   const length = (
     input: StridedOperand,
     output: StridedOperand = { shape, strides: [8, 1] },

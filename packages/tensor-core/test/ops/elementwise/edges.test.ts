@@ -12,7 +12,7 @@ describeOnDevices((open) => {
     t.tensor(values, { dtype, device: open() });
   const bools = (values: readonly number[]) => of(values, 'bool');
 
-  /** The gradients of the sum of `fn`, or of its elements weighed by `g`. */
+  /** The gradients of the sum of `fn`, or of its elements weighted by `g`. */
   function gradients(
     fn: (...x: Tensor[]) => Tensor,
     inputs: readonly (readonly number[])[],

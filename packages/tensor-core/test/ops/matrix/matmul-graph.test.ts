@@ -6,12 +6,12 @@ import type { DType } from '../../../src/base/dtype.ts';
 import type { Shape } from '../../../src/base/shape.ts';
 
 interface Operand {
-  /** As it lies in memory. */
+  /** As stored in memory. */
   readonly shape: Shape;
   readonly transposed?: boolean;
 }
 
-/** The operators that a product becomes, in order, and the value that it ends in. */
+/** The operators that a product becomes, in order, and its final value. */
 function graphOf(a: Operand, b: Operand, shape: Shape, { dtype = 'float32', scale = 1 } = {}) {
   const graph = new OnnxGraphBuilder();
   const operand = ({ shape: own, transposed = false }: Operand): OnnxValue => ({

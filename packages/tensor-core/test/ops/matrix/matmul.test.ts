@@ -114,7 +114,7 @@ describeOnDevices((open) => {
       for (const [name, a] of Object.entries(batches)) {
         for (const b of matrices) {
           const joined = run(a, b, t.matmul);
-          // As many products as there are matrices; exact, for the numbers are small and whole.
+          // As many products as there are matrices; exact, because the numbers are small integers.
           const batched = run(a, b, (x, w) =>
             t.matmul(x, t.expand(w, [...x.shape.slice(0, -2), ...w.shape])),
           );

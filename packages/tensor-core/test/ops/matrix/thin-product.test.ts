@@ -3,12 +3,12 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { askTorch, torchPython } from '../../tensor/torch-results.ts';
 
-/** [..., n, m] as the [..., m, n] that it was transposed from: a view whose memory lies the other way. */
+/** [..., n, m] as the [..., m, n] that it was transposed from: a view whose memory has the other order. */
 function turned(x: Tensor): Tensor {
   return t.transpose(t.contiguous(t.transpose(x)));
 }
 
-/** Whole numbers whose sums float32 holds, whatever their order. */
+/** Integers whose sums are exact in float32, in any order. */
 function whole(shape: readonly number[], seed: number): Tensor {
   return t.cast(t.randint(-2, 3, shape, { seed }), 'float32');
 }
@@ -17,7 +17,7 @@ const inFloat64 = (a: Tensor, b: Tensor, scale: number) =>
   t.matmul(t.cast(a, 'float64'), t.cast(b, 'float64'), { scale }).toFlatArray();
 
 describe('a thin product over a long inner length', () => {
-  // 1,024 is the first that is cut; 1,027 and 8,209 have no pieces of one length, 3,000 has pieces of 125.
+  // 1,024 is the first that is split; 1,027 and 8,209 have no pieces of equal length, 3,000 has pieces of 125.
   const lengths = [1023, 1024, 1027, 3000, 8192, 8209, 12_288];
   const sizes = [
     [1, 1],
@@ -134,7 +134,7 @@ describe.skipIf(!torchPython)('a thin product compared to PyTorch', () => {
   it.each(cases.map((each, i) => [...each, i] as const))(
     'is at most twice as far from float64, and a rounding: %i by %i of %i terms',
     (rows, columns, terms, i) => {
-      // Of the four ways in which operands may lie PyTorch's errors differ tenfold.
+      // PyTorch's errors differ tenfold among the four layouts of operands.
       const bound = 2 * Math.min(...torch[i]!) + 2 ** -24;
       for (const [turnA, turnB] of ways)
         expect(errorOf(rows, columns, terms, turnA, turnB)).toBeLessThanOrEqual(bound);

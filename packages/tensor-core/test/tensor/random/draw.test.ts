@@ -4,7 +4,7 @@ import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts
 
 const values = (x: t.Tensor) => x.toFlatArray() as number[];
 
-/** What `draw` gives in eager in so many calls, and what it gives compiled, of one seed. */
+/** What `draw` gives in so many eager calls, and what it gives compiled, from one seed. */
 function eagerAndCompiled(draw: (generator: t.Generator) => t.Tensor, calls = 3) {
   const [eagerly, generator] = [new t.Generator(7), new t.Generator(7)];
   const eager = Array.from({ length: calls }, () => t.scope(() => values(draw(eagerly))));
@@ -15,7 +15,7 @@ function eagerAndCompiled(draw: (generator: t.Generator) => t.Tensor, calls = 3)
   return { eager, compiled, places: [eagerly.offset, generator.offset] };
 }
 
-/** Runs `step`, which adds the gradient of a sum of what it drops to `x.grad`, and holds the two to each other. */
+/** Runs `step`, which adds the gradient of a sum of what it drops to `x.grad`, and compares the two. */
 function expectOneMask(x: t.Tensor, step: () => t.Tensor, runs: number, afterRun: (run: number) => void) {
   x.grad = t.zerosLike(x);
   const program = t.compile(() => t.scope(step));
@@ -113,7 +113,7 @@ function describeStates(device: t.Device): void {
       expect([next(), next(), next()]).toEqual(first);
       expect(first[0]).toEqual(values(draw(new t.Generator(7))));
     }
-    // Another seed is no other program.
+    // Another seed needs no other specialization.
     expect(compiled.cache.misses).toBe(1);
     compiled.dispose();
   });

@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import { currentOpenRange } from '../../../src/tensor/ranges/range.ts';
 import { ReopenedRanges } from '../../../src/tensor/ranges/reopened-ranges.ts';
 
-/** The innermost of ranges of these names, opened one in the other. */
+/** The innermost of ranges of these names, opened one inside the other. */
 function opened(...names: string[]): t.OpenRange {
   const [name, ...inner] = names;
   return t.range(name!, () => (inner.length > 0 ? opened(...inner) : currentOpenRange()!));

@@ -49,7 +49,7 @@ describe('two layouts share elements', () => {
 
   it('or not, whatever the order and the divisors of their strides', () => {
     const one = (at: number) => layout([1], [1], at);
-    // 1.5e7 lies between the rows, which end at 2e7; the search must take the long stride first.
+    // 1.5e7 is between the rows, which end at 2e7; the search must take the long stride first.
     const rows = layout([1e6, 3], [1, 1e7], 0);
     expect(shareElements(rows, one(1.5e7))).toBe('no');
     expect(shareElements(rows, one(1e7 + 999_999))).toBe('yes');

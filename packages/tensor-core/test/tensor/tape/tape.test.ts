@@ -7,7 +7,7 @@ const plain = (values: t.NestedNumbers) => t.tensor(values, { dtype: 'float64' }
 const values = (x: t.Tensor) => [...(x.toTypedArray() as Float64Array)];
 const live = () => t.device('cpu').memoryStatistics().liveStorages;
 
-/** e^x and -x, with a gradient that tells what it can read. */
+/** e^x and -x, with a gradient that reports what it can read. */
 const seen: unknown[] = [];
 const expAndNegative = t.defineOp({
   name: 'expAndNegative',
@@ -124,7 +124,7 @@ describe('a backward pass', () => {
         });
         expect(() => y.backward(undefined, { retainGraph })).toThrow('stop');
         remove();
-        // Behind the hook, where the pass had not come yet, as before it.
+        // After the hook, which the pass had not reached yet, as before it.
         for (const tensor of [y, inner]) {
           const again = () => tensor.backward(undefined, { retainGraph });
           if (retainGraph) expect(again).not.toThrow();
@@ -170,7 +170,7 @@ describe('a backward pass', () => {
       cpu.resetPeakMemory();
       loss.backward();
       expect(x.grad!.toFlatArray()[0]).toBe(210);
-      // The sum, the contribution that comes, what the CPU writes their sum to, and a little for scalars.
+      // The sum, the incoming contribution, the memory that the CPU writes their sum to, and a little for scalars.
       expect(cpu.memoryStatistics().peakAllocatedBytes - before).toBeLessThan(3.5 * x.byteLength);
     });
   });

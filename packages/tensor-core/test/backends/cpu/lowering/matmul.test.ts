@@ -28,7 +28,7 @@ const matmulOp = defineOp<{ scale: number }>({
   },
 });
 
-/** Gemm alone, which turns its first operand itself. */
+/** Gemm alone, which transposes its first operand itself. */
 const gemmOp = defineOp<undefined>({
   name: 'gemm',
   autocast: 'lower',
@@ -43,7 +43,7 @@ const gemmOp = defineOp<undefined>({
   },
 });
 
-/** Small whole numbers, exact in every dtype. */
+/** Small integers, exact in every dtype. */
 function small(shape: Shape, seed: number, dtype: DType): Tensor {
   return tensorOf(
     shape,

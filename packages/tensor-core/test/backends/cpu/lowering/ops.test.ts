@@ -47,7 +47,7 @@ describe('dtypes', () => {
         bfloat16: applyOne(addScalar, [sums.bfloat16], { scalar: 0.01 }),
       };
     }
-    // As torch: the sum stops where the step is under half a unit in the last place.
+    // As in torch: the sum stops where the step is under half a unit in the last place.
     expect(valuesOf(sums.bfloat16)).toEqual([4]);
     expect(valuesOf(sums.float16)[0]).toBeCloseTo(9.95, 1);
     expect(valuesOf(sums.float16)[0]).not.toBeCloseTo(10, 2);
