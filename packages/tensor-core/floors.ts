@@ -13,7 +13,7 @@ export const floors: readonly Floor[] = [
   { name: 'backends', holds: 'cuda/ and cpu/: how each device runs an op' },
   { name: 'ops', holds: 'one file an op, in rooms; creation, transfer, printing' },
   { name: 'autograd', holds: "backward, functions of one's own, checkpoints, gradient checks" },
-  { name: 'compile', holds: 'trace/, graph/, passes/, then cuda/ and cpu/; export to ONNX' },
+  { name: 'compile', holds: 'trace/, graph/, passes/, executable/, then cuda/ and cpu/; export to ONNX' },
   { name: 'observe', holds: 'memory/ and profiler/: what recordMemory and profile give' },
 ];
 

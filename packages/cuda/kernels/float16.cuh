@@ -3,12 +3,12 @@
 #ifndef ROOFLINE_FLOAT16_CUH
 #define ROOFLINE_FLOAT16_CUH
 
-/** IEEE binary16, as it lies in memory. */
+/** IEEE binary16, as stored in memory. */
 struct float16 {
   unsigned short bits;
 };
 
-/** The upper half of a float32, as it lies in memory. */
+/** The upper half of a float32, as stored in memory. */
 struct bfloat16 {
   unsigned short bits;
 };

@@ -11,7 +11,7 @@ __device__ __forceinline__ void barrier_init(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/** What barrier_init did is seen by TMA and by other threads, once they have met. */
+/** Makes barrier_init visible to TMA, and to other threads once they have synchronized. */
 __device__ __forceinline__ void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 __device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes) {
@@ -49,8 +49,8 @@ __device__ __forceinline__ void copy_box(const TensorMap& map, unsigned target, 
 }
 
 /**
- * Shared-memory matrix descriptor, 128-byte swizzle: 8 rows of 128 bytes make 1024. `boxBytes`: from one box to the
- * next, where a matrix has several side by side.
+ * Shared-memory matrix descriptor, 128-byte swizzle: 8 rows of 128 bytes make 1024. `boxBytes`: distance between neighbouring
+ * boxes, where a matrix has several side by side.
  */
 template <int boxBytes>
 __device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address) {

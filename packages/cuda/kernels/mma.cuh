@@ -1,13 +1,13 @@
 // What compute capability 8.0 has and C++ does not: products of tensor cores by a warp (mma.sync), loads of their operands
 // from shared memory (ldmatrix), and copies to shared memory in the background (cp.async). Each function is one
-// instruction of the PTX manual. emulator/mma.cuh says the same in C++.
+// instruction of the PTX manual. emulator/mma.cuh is the equivalent in C++.
 //
 // A warp multiplies A[16][k] · B[k][8] into C[16][8], with k 16 in 16-bit types and 8 in TF32. With g = lane / 4 and
 // t = lane % 4, a lane holds
 //     C  rows g, g, g + 8, g + 8 at columns 2t, 2t + 1, 2t, 2t + 1
 //     A  32-bit words of rows g, g + 8, g, g + 8: words t, t, t + 4, t + 4 of their rows
 //     B  words t and t + 4 of column g
-// where a word is two 16-bit numbers that follow one another in k, or one TF32.
+// where a word is two 16-bit numbers, consecutive in k, or one TF32.
 #ifndef ROOFLINE_MMA_CUH
 #define ROOFLINE_MMA_CUH
 
@@ -21,8 +21,8 @@ __device__ __forceinline__ unsigned shared_address(const void* address) {
 }
 
 /**
- * Four matrices of 8 rows of 16 bytes, of which lane 8i + j tells where row j of matrix i lies (aligned). Word i is what
- * this lane has of matrix i: word lane % 4 of row lane / 4.
+ * Loads four matrices of 8 rows of 16 bytes; lane 8i + j passes the (aligned) address of row j of matrix i. Word i is this
+ * lane's part of matrix i: word lane % 4 of row lane / 4.
  */
 __device__ __forceinline__ void load_matrices(uint32 (&words)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -31,7 +31,7 @@ __device__ __forceinline__ void load_matrices(uint32 (&words)[4], const void* ro
                : "memory");
 }
 
-/** Likewise of 8×8 matrices of 16-bit numbers, each transposed. */
+/** Likewise for 8×8 matrices of 16-bit numbers, each transposed. */
 __device__ __forceinline__ void load_matrices_transposed(uint32 (&words)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
@@ -39,7 +39,7 @@ __device__ __forceinline__ void load_matrices_transposed(uint32 (&words)[4], con
                : "memory");
 }
 
-/** Copies 16 bytes (both addresses aligned) in the background, or writes zeros where the source does not exist. */
+/** Copies 16 bytes (both addresses aligned) asynchronously, or writes zeros where the source does not exist. */
 __device__ __forceinline__ void copy_in_background(void* shared, const void* source, bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(source),
                "r"(exists ? 16 : 0)
@@ -49,7 +49,7 @@ __device__ __forceinline__ void copy_in_background(void* shared, const void* sou
 /** All copies that this thread began since the last call become one group. */
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-/** Waits until at most kPending groups of this thread are on their way. */
+/** Waits until at most kPending groups of this thread are in flight. */
 template <int kPending>
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -74,7 +74,7 @@ __device__ __forceinline__ void wait_for_copies() {
                  : ROOFLINE_OPERANDS(a, b), "f"(0.0f));                                                                \
   }
 
-/** sums += A · B. Of float, TF32: the lowest 13 bits of a word do not count. */
+/** sums += A · B. A float is read as TF32: its lowest 13 bits are ignored. */
 template <typename T>
 __device__ __forceinline__ void multiply(float (&sums)[4], const uint32 (&a)[4], const uint32 (&b)[2]);
 /** sums = A · B. */
@@ -96,14 +96,14 @@ __device__ __forceinline__ uint32 to_tf32(float x) {
   return bits;
 }
 
-// Four floats are added to memory at once from compute capability 9.0 on.
+// Compute capability 9.0 and later add four floats to memory at once.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 constexpr bool kAddsVectors = true;
 #else
 constexpr bool kAddsVectors = false;
 #endif
 
-/** memory += x, as one of many threads that add there. */
+/** memory += x, atomically: many threads add there. */
 __device__ __forceinline__ void add_to_memory(float* memory, float x) {
   asm volatile("red.global.add.f32 [%0], %1;" ::"l"(memory), "f"(x) : "memory");
 }

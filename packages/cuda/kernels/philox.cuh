@@ -1,4 +1,4 @@
-// Philox4x32-10 (Salmon et al. 2011): 128 random bits from a counter and a key; src/random/philox.ts gives the same.
+// Philox4x32-10 (Salmon et al. 2011): 128 random bits from a counter and a key; src/tensor/random/philox.ts gives the same.
 #ifndef ROOFLINE_PHILOX_CUH
 #define ROOFLINE_PHILOX_CUH
 

@@ -81,8 +81,8 @@ __device__ __forceinline__ To convert(From x) {
 }
 
 /**
- * A value that the compiler cannot join with what uses it, a product with a sum say. A sum whose rounding is said stays one
- * in machine code too, and with -0 it changes no number.
+ * A value that the compiler cannot contract with its use, such as a product with a sum. An addition with explicit rounding
+ * stays one in machine code, and adding -0 changes no number.
  */
 __device__ __forceinline__ float kept_apart(float x) {
 #ifdef __CUDA_ARCH__
@@ -103,7 +103,7 @@ __device__ __forceinline__ T kept_apart(T x) {
   return x;
 }
 
-/** `x` as it comes back from memory that holds values of Storage: the same bits as through two kernels. */
+/** `x` as if stored to and loaded from memory of type Storage: the same bits as through two kernels. */
 template <typename Storage, typename Compute, typename From>
 __device__ __forceinline__ Compute as_stored(From x) {
   return kept_apart(convert<Compute>(convert<Storage>(x)));
@@ -200,8 +200,8 @@ __device__ __forceinline__ float power(float base, float exponent) { return powf
 __device__ __forceinline__ double power(double base, double exponent) { return pow(base, exponent); }
 
 /**
- * Of integers, by squaring, modulo 2^32 or 2^64: unsigned, whose overflow C++ defines. A negative exponent gives the
- * truncated quotient: 0 unless base is 1 or -1.
+ * Integer powers, by squaring, modulo 2^32 or 2^64: in unsigned types, whose overflow C++ defines. A negative exponent gives
+ * the truncated quotient: 0 unless base is 1 or -1.
  */
 template <typename Unsigned, typename Integer>
 __device__ __forceinline__ Integer integer_power(Integer base, Integer exponent) {

@@ -1,4 +1,4 @@
-// Vectors of any power of two of elements, loaded and stored 16 bytes at a time.
+// Vectors of any power-of-two length, loaded and stored 16 bytes at a time.
 #ifndef ROOFLINE_WIDE_VECTOR_CUH
 #define ROOFLINE_WIDE_VECTOR_CUH
 

@@ -88,7 +88,7 @@ function diagnoseLibrary(
     if (error instanceof LibraryNotFoundError && error.cause === undefined) {
       return { component, status: 'missing', detail: purpose, remedy: description.remedy };
     }
-    // What the loader said of a library that is there; that it "was not found" would be wrong.
+    // For a library that is there the loader's own words, as "was not found" would be wrong.
     const reason = error instanceof LibraryNotFoundError ? error.cause : error;
     const { problem: detail, remedy } =
       reason instanceof UnusableLibraryError
@@ -98,7 +98,7 @@ function diagnoseLibrary(
   }
 }
 
-/** Throws an UnusableLibraryError where it does not compile for a GPU that is here. */
+/** Throws an UnusableLibraryError if NVRTC does not compile for a GPU that is here. */
 function nvrtcVersion(): string {
   const nvrtc = loadNvrtc();
   for (let index = 0; index < gpuCount(); index++) {

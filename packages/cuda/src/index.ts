@@ -11,6 +11,8 @@ export * from './base/errors.ts';
 // Kernels of `.cu` files.
 export type { CudaKernel, CudaProperties, KernelSpec } from './kernel.ts';
 export { packageKernels } from './base/host/package-kernels.ts';
+export { KernelStruct } from './launch/kernel-struct.ts';
+export type { KernelArguments, KernelParameters, ParameterType } from './launch/kernel-parameters.ts';
 export { type KernelVariants, kernelVariants } from './launch/kernel-variants.ts';
 export {
   type CompilableKernel,

@@ -89,7 +89,11 @@ const table: HostileTable = {
   },
   gpuCount: { args: () => [] },
   diagnose: { args: () => [] },
-  kernelVariants: { args: () => [new URL('file:///k.cu'), 'copy', 'pp'], legal: { 1: 'a', 2: 'a' } },
+  kernelVariants: {
+    args: () => [new URL('file:///k.cu'), 'copy', { from: 'pointer' }],
+    legal: { 1: 'a', 2: '{}' },
+  },
+  'new KernelStruct': { args: () => ['Params', { x: 'pointer' }], legal: { 0: 'a', 1: '{}' } },
   packageKernels: { args: () => [import.meta.url] },
   compileKernels: {
     args: () => [[], 90],

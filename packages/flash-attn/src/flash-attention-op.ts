@@ -94,7 +94,12 @@ const flashAttentionBackwardOp = defineOp<FlashAttentionBackwardAttributes>({
       dtype: inputs[i]!.dtype,
     })),
   cost: (inputs, outputs, { causal }) => costOfProducts(inputs, outputs, causal, backwardProducts),
-  cuda: { kind: 'custom', strided: true, writesStrided: isWrittenByTma, launch: launchBackward },
+  cuda: {
+    kind: 'custom',
+    strided: true,
+    rewrites: { writesStrided: isWrittenByTma },
+    launch: launchBackward,
+  },
   cpu: {
     kind: 'onnx',
     build: (graph, inputs, { layouts, ...settings }) => {

@@ -1,9 +1,11 @@
-import type { KernelSpec } from '@roofline/tensor-core';
-import { packageKernels } from '@roofline/cuda';
+import { type KernelParameters, type KernelVariants, kernelVariants, packageKernels } from '@roofline/cuda';
 
 const kernels = packageKernels(import.meta.url);
 
 /** A kernel of this package. Each is alone in the file of its name: a first launch compiles no others. */
-export function kernelFile(name: string, parameters: string): KernelSpec {
-  return { source: kernels(`${name}.cu`), name, parameters };
+export function kernelFile<const P extends KernelParameters>(name: string, parameters: P): KernelVariants<P> {
+  return kernelVariants(kernels(`${name}.cu`), name, parameters);
 }
+
+/** The definitions of a kernel that has one variant. */
+export const noDefines = {};

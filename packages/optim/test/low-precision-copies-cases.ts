@@ -2,7 +2,7 @@ import {
   type AutocastDType,
   type Device,
   type Op,
-  type ProgramExplanation,
+  type CompileExplanation,
   type Tensor,
   add,
   applyOne,
@@ -119,7 +119,7 @@ function expectSame(
   }
 }
 
-function carriedBy(compiled: { explain(): ProgramExplanation[] }): number {
+function carriedBy(compiled: { explain(): CompileExplanation[] }): number {
   return compiled.explain().at(-1)!.carriedCasts;
 }
 

@@ -49,17 +49,17 @@ describe('random programs with optimizers in symbols', () => {
           1261769,
           763392,
         ],
-        "fuseEdges": [
-          2991,
-          9990,
-          1277185,
-          748544,
-        ],
         "fusePointwise": [
           3019,
           10032,
           1283007,
           747520,
+        ],
+        "fuseProloguesAndEpilogues": [
+          2991,
+          9990,
+          1277185,
+          748544,
         ],
         "joinCrossEntropy": [
           3742,

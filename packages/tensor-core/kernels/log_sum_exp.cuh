@@ -11,7 +11,7 @@ struct ExpSum {
   C sum;
 };
 
-// Keeps -inf - -inf away from rows that begin with, or hold nothing but, -inf.
+// Avoids -inf - -inf in rows that begin with, or consist of, -inf.
 template <typename C>
 __device__ __forceinline__ C finite_shift(C largest) {
   return largest == lowest<C>() ? C(0) : largest;

@@ -1,4 +1,4 @@
-// What split_half.cu and matmul_split_half.cu agree on: how a float32 operand lies as fp16 planes with scales, and
+// What split_half.cu and matmul_split_half.cu agree on: the layout of a float32 operand as fp16 planes with scales, and
 // which of three ways a pair of 64×64 blocks is multiplied.
 //
 // A "line" is the 64 elements that one row of op(A), or one column of op(B), has in one K block. Every line has a
@@ -30,19 +30,19 @@ constexpr int kBlock = 64;        // the K block, and the lines that share a sum
 constexpr int kLoShift = -11;     // lo planes hold the residual times 2^11
 constexpr int kExponentBias = 127;
 
-// What the split leaves of a 64×64 block beside its planes: a byte for each line, the biased exponent of 2^-s (2^-s
+// What the split writes for a 64×64 block besides its planes: a byte for each line, the biased exponent of 2^-s (2^-s
 // itself once it is shifted by 23); and a summary of them:
 //   bits 0 to 7 and 8 to 15   the lowest and the highest of those bytes
-//   bits 16 to 19, 20 to 23   the loss of a line at its worst, by its largest and by its second largest element
-//   bits 24 to 27, 28 to 31   the range of a line at its worst, down to its smallest and its second smallest element
-// A loss l says that the n·2^-35·2^-s above is at most 2^(l - 50) of the element, l = 0 that there is no lost one. A
-// range r says that the largest is at most 2^(16 + r) times the element. 15 stands for anything beyond 14.
+//   bits 16 to 19, 20 to 23   the worst loss of a line, relative to its largest and its second largest element
+//   bits 24 to 27, 28 to 31   the worst range of a line, down to its smallest and its second smallest element
+// A loss l means that the n·2^-35·2^-s above is at most 2^(l - 50) of the element, l = 0 that none is lost. A range r
+// means that the largest is at most 2^(16 + r) times the element. 15 stands for anything beyond 14.
 constexpr unsigned kBeyond = 15u;
 constexpr int kLossShift = 16, kRangeShift = 24, kSecond = 4;
 constexpr int kRangeOffset = 16;
 constexpr int kLossOffset = 50;
 
-/** Of a block with Inf or NaN, whose planes hold nothing but zeros: nothing bounds its losses. */
+/** The summary of a block with Inf or NaN, whose planes hold only zeros: nothing bounds its losses. */
 constexpr unsigned kNotFinite = kExponentBias | kExponentBias << 8 | 255u << kLossShift | 255u << kRangeShift;
 
 __device__ __forceinline__ int lowest_factor(unsigned summary) { return summary & 255u; }
@@ -67,7 +67,7 @@ enum class Way {
   kExact,   // no factor serves: the float32 operands themselves are multiplied
 };
 
-// Of the factors of sums; see way_of.
+// The limit of the exponents of sums' factors; see way_of.
 constexpr int kExponentLimit = 90;
 
 /**

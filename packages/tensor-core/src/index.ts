@@ -66,6 +66,7 @@ export type { Saves } from './tensor/tape/save-plan.ts';
 export type * from './base/memory-view.ts';
 export type { CudaKernel, CudaProperties, Diagnosis, KernelSpec } from '@roofline/cuda';
 export type * from './op/cuda-lowering.ts';
+export type * from './op/kernel-rewrites.ts';
 export type {
   OnnxAttribute,
   OnnxAttributes,
@@ -79,10 +80,10 @@ export { requireTensor, requireTensors } from './op/require-tensor.ts';
 export { type Destinations, apply, applyOne, applyView } from './op/apply.ts';
 export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './compile/compile.ts';
 export { type ExportOnnxOptions, exportOnnx } from './compile/export-onnx.ts';
-export type { ProgramExplanation } from './compile/compiled-program.ts';
-export type { ExplainedCall, ExplainedOperand } from './compile/graph/explained-call.ts';
-export type { RunnerFacts } from './compile/graph/program-runner.ts';
-export type { ProgramReplay, ReplayedCall, ReplayedOp } from './op/replay.ts';
+export type { CompileExplanation } from './compile/specialization.ts';
+export type { ExplainedCall, ExplainedOperand } from './compile/executable/explained-call.ts';
+export type { ExecutableFacts } from './compile/executable/executable.ts';
+export type { Replay, ReplayedCall, ReplayedOp } from './op/replay.ts';
 export { dependOn } from './tensor/tracing.ts';
 export { applyLive } from './op/per-run-attributes.ts';
 export { alias } from './op/alias.ts';

@@ -24,7 +24,7 @@ function takes(args: () => readonly unknown[], legal: HostileCall['legal'] = {})
   return { args, legal, takesNoMore: true };
 }
 
-/** A function whose last arguments are options, or that no options are known of. */
+/** A function whose last arguments are options, or whose options are unknown. */
 function given(args: () => readonly unknown[], legal: HostileCall['legal'] = {}): HostileCall {
   return { args, legal };
 }
@@ -351,7 +351,7 @@ const table: HostileTable = {
   autocastDType: given(() => []),
   withoutAutocast: runs(),
 
-  // Ops and what watches them
+  // Ops and their observers
   apply: { ...given(() => [op, [x()], undefined, [x()]], { 2: anything, 3: 'undefined []' }), whole: [0] },
   applyOne: {
     ...given(() => [op, [x()], undefined, x()], { 2: anything, 3: 'undefined null' }),
@@ -401,7 +401,7 @@ const table: HostileTable = {
   reservedOverTime: { ...given(() => [t.recordMemory(() => {})]), whole: [0] },
   savedForBackward: given(() => [x()]),
 
-  // What other packages check with
+  // What other packages check arguments with
   requireTensor: check,
   checkDType: check,
   checkDevice: check,
@@ -417,7 +417,7 @@ const table: HostileTable = {
   describeValue: given(() => [1], { 0: anything }),
 
   // Devices
-  // They have started by now.
+  // They have started already.
   setCpuThreads: given(() => [1]),
   getFloat32MatmulPrecision: given(() => []),
   setFloat32MatmulPrecision: given(() => ['highest']),

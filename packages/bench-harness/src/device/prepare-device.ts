@@ -17,7 +17,7 @@ import { probeResult, type ProbeResult } from './probe-schema.ts';
 const OPEN_TIMEOUT_MS = 120_000;
 const CEILINGS_TIMEOUT_MS = 600_000;
 
-export interface PrepareOptions {
+export interface ExecutableOptions {
   readonly signal?: AbortSignal;
   /** For opening the device, and for its ceilings. Default: 2 minutes and 10 minutes. */
   readonly timeoutMs?: number;
@@ -46,7 +46,7 @@ export interface PreparedDevice {
 export async function prepareDevice(
   spec: string,
   dtypes: readonly BenchmarkDType[],
-  options: PrepareOptions = {},
+  options: ExecutableOptions = {},
 ): Promise<PreparedDevice | null> {
   checkArgument('prepareDevice', 'spec', spec, z.string());
   checkArgument('prepareDevice', 'dtypes', dtypes, z.array(z.enum(benchmarkDTypes)));
@@ -71,7 +71,7 @@ export async function openDevice(
   throw new UsageError([probe.problem, ...remedies(neededBy(spec, probe.diagnosis))].join('\n  '));
 }
 
-type ProbeOptions = Pick<PrepareOptions, 'signal' | 'timeoutMs'>;
+type ProbeOptions = Pick<ExecutableOptions, 'signal' | 'timeoutMs'>;
 
 /** Looks without judging. Null when interrupted. Throws UsageError where the device does not answer. */
 export async function probeDevice(
@@ -95,7 +95,7 @@ export async function probeDevice(
 async function findCeilings(
   environment: Environment,
   dtypes: readonly BenchmarkDType[],
-  { signal, onStatus, freshCeilings = false, timeoutMs = CEILINGS_TIMEOUT_MS }: PrepareOptions,
+  { signal, onStatus, freshCeilings = false, timeoutMs = CEILINGS_TIMEOUT_MS }: ExecutableOptions,
 ): Promise<Ceilings | null> {
   const cached = freshCeilings ? null : readCachedCeilings(environment);
   const missing = dtypes.filter((dtype) => cached?.matmulFlopsPerSecond[dtype] === undefined);

@@ -1,4 +1,6 @@
 import type { StridedMemory } from '@roofline/tensor-core';
+import { KernelStruct } from '@roofline/cuda';
+import { HostMemory } from '@roofline/cuda/host';
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 
@@ -22,17 +24,47 @@ export interface FlashRows {
   readonly delta?: number | null;
 }
 
-const byteLength = 328;
+/** FlashParams of kernels/flash_params.cuh. */
+export const flashStruct = new KernelStruct('FlashParams', {
+  q: 'pointer',
+  k: 'pointer',
+  v: 'pointer',
+  o: 'pointer',
+  lse: 'pointer',
+  gradO: 'pointer',
+  gradLse: 'pointer',
+  delta: 'pointer',
+  gradQ: 'pointer',
+  gradK: 'pointer',
+  gradV: 'pointer',
+  qStrides: 'int64[3]',
+  kStrides: 'int64[3]',
+  vStrides: 'int64[3]',
+  oStrides: 'int64[3]',
+  gradOStrides: 'int64[3]',
+  gradQStrides: 'int64[3]',
+  gradKStrides: 'int64[3]',
+  gradVStrides: 'int64[3]',
+  statistics: 'pointer',
+  batch: 'int32',
+  heads: 'int32',
+  keyHeads: 'int32',
+  queries: 'int32',
+  keys: 'int32',
+  headDim: 'int32',
+  scale: 'float64',
+  causal: 'int32',
+});
 
-// Offsets of kernels/flash_params.cuh.
-const pointers = { q: 0, k: 8, v: 16, o: 24, gradO: 40, gradQ: 64, gradK: 72, gradV: 80 } as const;
-const strides = { q: 88, k: 112, v: 136, o: 160, gradO: 184, gradQ: 208, gradK: 232, gradV: 256 } as const;
-const [lseOffset, gradLseOffset, deltaOffset, statisticsOffset] = [32, 48, 56, 280];
-const [sizesOffset, scaleOffset, causalOffset] = [288, 312, 320];
-const names = Object.keys(pointers) as (keyof typeof pointers)[];
+const { int64, words, doubles } = flashStruct;
+const tensorNames = ['q', 'k', 'v', 'o', 'gradO', 'gradQ', 'gradK', 'gradV'] as const;
+const tensorPlaces = tensorNames.map((name) => ({
+  name,
+  pointer: int64[name],
+  strides: int64[`${name}Strides`],
+}));
 
-const bytes = new Uint8Array(byteLength);
-const view = new DataView(bytes.buffer);
+let memory: HostMemory | null = null;
 
 /** The bytes of a FlashParams. They are the same array at each call, which a launch copies. */
 export function flashParams(
@@ -41,28 +73,23 @@ export function flashParams(
   { batch, heads, keyHeads, queries, keys, headDimension }: AttentionSizes,
   { causal, scale }: AttentionSettings,
 ): Uint8Array {
-  for (const name of names) {
+  memory ??= new HostMemory(flashStruct.byteLength);
+  for (const { name, pointer, strides } of tensorPlaces) {
     const tensor = tensors[name];
-    writeInt64(pointers[name], tensor?.address ?? 0);
-    for (let i = 0; i < 3; i++) writeInt64(strides[name] + 8 * i, tensor?.strides[i] ?? 0);
+    memory.writeInt64(pointer, tensor?.address ?? 0);
+    for (let i = 0; i < 3; i++) memory.writeInt64(strides + 8 * i, tensor?.strides[i] ?? 0);
   }
-  writeInt64(lseOffset, lse);
-  writeInt64(statisticsOffset, statistics ?? 0);
-  writeInt64(gradLseOffset, gradLse ?? 0);
-  writeInt64(deltaOffset, delta ?? 0);
-  view.setInt32(sizesOffset, batch, true);
-  view.setInt32(sizesOffset + 4, heads, true);
-  view.setInt32(sizesOffset + 8, keyHeads, true);
-  view.setInt32(sizesOffset + 12, queries, true);
-  view.setInt32(sizesOffset + 16, keys, true);
-  view.setInt32(sizesOffset + 20, headDimension, true);
-  view.setFloat64(scaleOffset, scale, true);
-  view.setInt32(causalOffset, causal ? 1 : 0, true);
-  return bytes;
-}
-
-/** Exact below 2^53, as addresses are. */
-function writeInt64(offset: number, value: number): void {
-  view.setUint32(offset, value % 2 ** 32, true);
-  view.setInt32(offset + 4, Math.floor(value / 2 ** 32), true);
+  memory.writeInt64(int64.lse, lse);
+  memory.writeInt64(int64.statistics, statistics ?? 0);
+  memory.writeInt64(int64.gradLse, gradLse ?? 0);
+  memory.writeInt64(int64.delta, delta ?? 0);
+  memory.words[words.batch] = batch;
+  memory.words[words.heads] = heads;
+  memory.words[words.keyHeads] = keyHeads;
+  memory.words[words.queries] = queries;
+  memory.words[words.keys] = keys;
+  memory.words[words.headDim] = headDimension;
+  memory.doubles[doubles.scale] = scale;
+  memory.words[words.causal] = causal ? 1 : 0;
+  return memory.bytes.subarray(0, flashStruct.byteLength);
 }

@@ -41,7 +41,7 @@ describe('flashParams', () => {
     flashParams(tensors, { lse: 1, statistics: 2, gradLse: 3, delta: 4 }, sizes, { causal: true, scale: 2 });
     const { q, k, v, o } = tensors;
     const bytes = flashParams({ q, k, v, o }, { lse: 1, statistics: null }, sizes, settings);
-    const view = new DataView(bytes.buffer);
+    const view = new DataView(bytes.buffer, bytes.byteOffset);
     for (const offset of [40, 48, 56, 64, 72, 80, 184, 208, 232, 256, 280, 320])
       expect(view.getUint32(offset, true)).toBe(0);
   });

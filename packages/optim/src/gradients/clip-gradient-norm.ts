@@ -10,15 +10,19 @@ import {
   scope,
   sizeOf,
 } from '@roofline/tensor-core';
-import { kernelFile } from '../kernel-file.ts';
-import { blocksOf, launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
+import { kernelFile, noDefines } from '../kernel-file.ts';
+import { MultiTensorKernel, blocksOf, launchOverTensors } from '../multi-tensor/multi-tensor.ts';
 import { multiTensorOp } from '../multi-tensor/multi-tensor-op.ts';
 import { gradientsOf } from './gradients.ts';
 
-const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
-const finishNormKernel = kernelFile('finish_norm', 'pip');
-const clipKernel = multiTensorKernel('clip', 'pf');
-const clipFactorKernel = kernelFile('clip_factor', 'pfp');
+const squaredNormsKernel = new MultiTensorKernel('squared_norms', { partialSums: 'pointer' });
+const finishNormKernel = kernelFile('finish_norm', {
+  ...{ partialSums: 'pointer', count: 'int32', norm: 'pointer' },
+});
+const clipKernel = new MultiTensorKernel('clip', { norm: 'pointer', maxNorm: 'float32' });
+const clipFactorKernel = kernelFile('clip_factor', {
+  ...{ norm: 'pointer', maxNorm: 'float32', factor: 'pointer' },
+});
 const finishThreads = 1024;
 /** Elements that the CPU squares and adds up at once. */
 const longestPiece = 1024;
@@ -35,10 +39,17 @@ const globalNorm = defineOp({
     launch(context, tensors, [norm]) {
       const blocks = blocksOf(tensors);
       const partialSums = context.workspace(4 * blocks);
-      launchOverTensors(context, squaredNormsKernel, [tensors], (before) => [partialSums + 4 * before]);
+      launchOverTensors(context, squaredNormsKernel, [tensors], (before) => ({
+        partialSums: partialSums + 4 * before,
+      }));
       context
-        .kernel(finishNormKernel)
-        .launch([1, 1, 1], finishThreads, 0, [partialSums, blocks, norm!.address]);
+        .kernel(finishNormKernel(noDefines))
+        .launch(
+          [1, 1, 1],
+          finishThreads,
+          0,
+          finishNormKernel.byName({ partialSums, count: blocks, norm: norm!.address }),
+        );
     },
   },
   cpu: {
@@ -80,10 +91,12 @@ const clipByNorm = multiTensorOp<ClipAttributes>({
   scalars: ({ maxNorm }) => [maxNorm],
   variant: () => '',
   launch: (context, lists, [norm], { maxNorm }) =>
-    launchOverTensors(context, clipKernel, lists, () => [norm!.address, maxNorm]),
+    launchOverTensors(context, clipKernel, lists, () => ({ norm: norm!.address, maxNorm })),
   scales: {
     factor: (context, [norm], { address }, { maxNorm }) =>
-      context.kernel(clipFactorKernel).launch([1, 1, 1], 1, 0, [norm!.address, maxNorm, address]),
+      context
+        .kernel(clipFactorKernel(noDefines))
+        .launch([1, 1, 1], 1, 0, clipFactorKernel.byName({ norm: norm!.address, maxNorm, factor: address })),
   },
   cpu: {
     kind: 'onnx',

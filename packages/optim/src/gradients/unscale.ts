@@ -1,7 +1,7 @@
 import { type ComputeOp, type Tensor, apply, defineOp } from '@roofline/tensor-core';
-import { launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
+import { MultiTensorKernel, launchOverTensors } from '../multi-tensor/multi-tensor.ts';
 
-const kernel = multiTensorKernel('unscale', 'pp');
+const kernel = new MultiTensorKernel('unscale', { foundInf: 'pointer', scale: 'pointer' });
 const ops = new Map<number, ComputeOp<undefined>>();
 
 /**
@@ -25,8 +25,11 @@ function defineForCount(count: number): ComputeOp<undefined> {
     cuda: {
       kind: 'custom',
       launch(context, inputs) {
-        const [foundInf, scale] = inputs.slice(count).map(({ address }) => address);
-        launchOverTensors(context, kernel, [inputs.slice(0, count)], () => [foundInf!, scale!]);
+        const [foundInf, scale] = inputs.slice(count);
+        launchOverTensors(context, kernel, [inputs.slice(0, count)], () => ({
+          foundInf: foundInf!.address,
+          scale: scale!.address,
+        }));
       },
     },
     cpu: {

@@ -1,5 +1,5 @@
 import { type Tensor, apply, defineOp } from '@roofline/tensor-core';
-import { kernelFile } from '../kernel-file.ts';
+import { kernelFile, noDefines } from '../kernel-file.ts';
 
 /** When the scale grows and shrinks; see GradientScalerOptions. */
 export interface ScaleRule {
@@ -8,7 +8,10 @@ export interface ScaleRule {
   readonly growthInterval: number;
 }
 
-const kernel = kernelFile('update_scale', 'pppddl');
+const kernel = kernelFile('update_scale', {
+  ...{ scale: 'pointer', growthTracker: 'pointer', foundInf: 'pointer' },
+  ...{ growthFactor: 'float64', backoffFactor: 'float64', growthInterval: 'int64' },
+});
 
 const updateScaleOp = defineOp<ScaleRule>({
   name: 'updateScale',
@@ -17,11 +20,14 @@ const updateScaleOp = defineOp<ScaleRule>({
   mutates: [0, 1],
   cuda: {
     kind: 'custom',
-    launch(context, inputs, _, { growthFactor, backoffFactor, growthInterval }) {
-      const addresses = inputs.map(({ address }) => address);
-      context
-        .kernel(kernel)
-        .launch([1, 1, 1], 1, 0, [...addresses, growthFactor, backoffFactor, growthInterval]);
+    launch(context, [scale, growthTracker, foundInf], _, { growthFactor, backoffFactor, growthInterval }) {
+      const values = kernel.byName({
+        scale: scale!.address,
+        growthTracker: growthTracker!.address,
+        foundInf: foundInf!.address,
+        ...{ growthFactor, backoffFactor, growthInterval },
+      });
+      context.kernel(kernel(noDefines)).launch([1, 1, 1], 1, 0, values);
     },
   },
   cpu: {

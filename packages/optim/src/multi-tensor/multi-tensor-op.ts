@@ -8,7 +8,7 @@ import {
   applyLive,
   defineOp,
 } from '@roofline/tensor-core';
-import { kernelFile } from '../kernel-file.ts';
+import { kernelFile, noDefines } from '../kernel-file.ts';
 import type { Copies } from './multi-tensor.ts';
 
 /** What is special to an op over a number of tensors, in terms of its lists. */
@@ -60,7 +60,10 @@ export interface UpdateByCoefficients<A> {
 
 // As many as write_coefficients of kernels/write_coefficients.cu writes.
 const coefficientCount = 6;
-const coefficientsKernel = kernelFile('write_coefficients', 'pffffff');
+const coefficientsKernel = kernelFile('write_coefficients', {
+  ...{ coefficients: 'pointer', c0: 'float32', c1: 'float32', c2: 'float32' },
+  ...{ c3: 'float32', c4: 'float32', c5: 'float32' },
+});
 
 /**
  * Updates tensors in place; `lists[l][t]` plays role l for tensor t, and all of one t have one shape. `next` gives the
@@ -119,14 +122,16 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
     mutates: Array.from({ length: written * count }, (_, i) => i),
     cuda: {
       kind: 'custom',
-      copied: writesCopies ? count : 0,
-      launch(context, inputs, _, attributes, __, copies) {
+      rewrites: {
+        copied: writesCopies ? count : 0,
+        ...(byCoefficients && { byTensor: byTensor(definition, byCoefficients) }),
+        ...(scales && { scales }),
+      },
+      launch(context, inputs, _, attributes, fused) {
         let split = splits.get(inputs);
         if (!split) splits.set(inputs, (split = splitOf(inputs, count, lists)));
-        launch(context, split.lists, split.shared, attributes, copies);
+        launch(context, split.lists, split.shared, attributes, fused?.copies);
       },
-      ...(byCoefficients && { byTensor: byTensor(definition, byCoefficients) }),
-      ...(scales && { scales }),
     },
     cpu,
   });
@@ -141,9 +146,15 @@ function byTensor<A>(
     roles: lists,
     coefficientCount,
     coefficients(context, { address }, attributes) {
-      const values = numbers(attributes);
-      const padding = new Array<number>(coefficientCount - values.length).fill(0);
-      context.kernel(coefficientsKernel).launch([1, 1, 1], 1, 0, [address, ...values, ...padding]);
+      const [c0 = 0, c1 = 0, c2 = 0, c3 = 0, c4 = 0, c5 = 0] = numbers(attributes);
+      context
+        .kernel(coefficientsKernel(noDefines))
+        .launch(
+          [1, 1, 1],
+          1,
+          0,
+          coefficientsKernel.byName({ coefficients: address, c0, c1, c2, c3, c4, c5 }),
+        );
     },
     launch(context, inputs, outputs, inMemory, copies) {
       const split = splitOf(inputs, outputs.length / written, lists);

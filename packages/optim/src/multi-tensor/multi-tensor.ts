@@ -1,7 +1,7 @@
 import type { CudaContext, KernelSpec, MemoryView } from '@roofline/tensor-core';
-import { kernelVariants } from '@roofline/cuda';
+import type { KernelArguments, KernelParameters, KernelVariants } from '@roofline/cuda';
 import { storageType } from '@roofline/tensor-core/kernel-api';
-import { kernelFile } from '../kernel-file.ts';
+import { kernelFile, noDefines } from '../kernel-file.ts';
 
 // These mirror kernels/multi_tensor.cuh.
 /** As many tensors as the parameters of a launch have room for. */
@@ -12,37 +12,52 @@ const unusedFirstBlock = 0x7fffffff;
 /** The table's alignment, to which the kernels pad it. */
 const tableAlignment = 128;
 
-/** A kernel over many tensors; `parameters` follow the table. */
-export function multiTensorKernel(name: string, parameters: string): KernelSpec {
-  return kernelFile(name, `T${parameters}`);
-}
-
 /** Copies in lower precision of the first list, one for each tensor, null for none; all of one dtype. */
 export type Copies = readonly (MemoryView | null)[];
 
-/** Of these copies, if there are any, the kernel that writes them too. */
-export type UpdateKernel = (copies: Copies | undefined) => KernelSpec;
+/** A kernel over many tensors, whose table comes first among its parameters. */
+export class MultiTensorKernel<const P extends KernelParameters> {
+  readonly #plain: KernelVariants;
+  readonly #copying: KernelVariants;
 
-/** The same for one that can also write copies of its first list. */
-export function updateKernel(name: string, parameters: string): UpdateKernel {
-  const plain = multiTensorKernel(name, parameters);
-  const copying = kernelVariants(plain.source, name, plain.parameters);
-  return (copies) => {
-    const copy = copies?.find((each) => each !== null);
-    return copy ? copying({ COPY: storageType(copy.dtype) }) : plain;
-  };
+  /** `parameters` follow the table. */
+  constructor(name: string, parameters: P) {
+    const all = { table: 'struct', ...parameters } as const;
+    this.#plain = kernelFile(name, all);
+    this.#copying = kernelFile(name, all);
+  }
+
+  get spec(): KernelSpec {
+    return this.#plain(noDefines);
+  }
+
+  /** For an update, the variant that also writes copies of the first list in this dtype. */
+  copying(dtype: MemoryView['dtype']): KernelSpec {
+    return this.#copying({ COPY: storageType(dtype) });
+  }
+
+  byName(table: Uint8Array, values: KernelArguments<P>): (number | Uint8Array)[] {
+    return this.#plain.byName({ table, ...values });
+  }
 }
 
+/** The arguments after the table, from the numbers of blocks and of tensors in earlier launches. */
+export type ArgumentsOfLaunch<P extends KernelParameters> = (
+  blocksBefore: number,
+  tensorsBefore: number,
+) => KernelArguments<P>;
+
 /** `launchOverTensors` for an update, with the copies that it is to write. */
-export function launchUpdate(
+export function launchUpdate<P extends KernelParameters>(
   context: CudaContext,
-  kernel: UpdateKernel,
+  kernel: MultiTensorKernel<P>,
   lists: readonly (readonly MemoryView[])[],
   copies: Copies | undefined,
-  rest: (blocksBefore: number, tensorsBefore: number) => readonly number[],
+  argumentsOf: ArgumentsOfLaunch<P>,
 ): void {
-  const spec = kernel(copies);
-  launchOverTensors(context, spec, spec.defines ? [...lists, copies!] : lists, rest);
+  const copy = copies?.find((each) => each !== null);
+  if (copy) launchOverTensors(context, kernel, [...lists, copies!], argumentsOf, kernel.copying(copy.dtype));
+  else launchOverTensors(context, kernel, lists, argumentsOf);
 }
 
 /** Blocks that `launchOverTensors` starts for `tensors`, over all its launches. */
@@ -51,19 +66,19 @@ export function blocksOf(tensors: readonly MemoryView[]): number {
 }
 
 /**
- * Launches `spec` once for each 88 tensors, or 76 of five lists. `lists[l][t]` is the tensor that plays role `l` for the
- * `t`-th element of the group; all of one `t` have one size, and after the first list null is the address 0. `rest`
- * gives the arguments after the table, from the numbers of blocks and of tensors in earlier launches.
+ * Launches a kernel once for each 88 tensors, or 76 of five lists. `lists[l][t]` is the tensor that plays role `l` for the
+ * `t`-th element of the group; all of one `t` have one size, and after the first list null is the address 0.
  */
-export function launchOverTensors(
+export function launchOverTensors<P extends KernelParameters>(
   context: CudaContext,
-  spec: KernelSpec,
+  kernel: MultiTensorKernel<P>,
   lists: readonly Copies[],
-  rest: (blocksBefore: number, tensorsBefore: number) => readonly number[],
+  argumentsOf: ArgumentsOfLaunch<P>,
+  spec = kernel.spec,
 ): void {
-  const kernel = context.kernel(spec);
+  const loaded = context.kernel(spec);
   for (const { blocks, blocksBefore, from, table } of launchesFor(spec, lists))
-    kernel.launch([blocks, 1, 1], threads, 0, [table, ...rest(blocksBefore, from)]);
+    loaded.launch([blocks, 1, 1], threads, 0, kernel.byName(table, argumentsOf(blocksBefore, from)));
 }
 
 /** A launch over the tensors from `from` on, after others of the same group. */

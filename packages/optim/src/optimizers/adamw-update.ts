@@ -1,10 +1,5 @@
 import { type OnnxGraph, type OnnxValue, type TensorSpec, sizeOf } from '@roofline/tensor-core';
-import {
-  launchOverTensors,
-  launchUpdate,
-  multiTensorKernel,
-  updateKernel,
-} from '../multi-tensor/multi-tensor.ts';
+import { MultiTensorKernel, launchOverTensors, launchUpdate } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 import type { AdamWOptions } from './hyperparameters.ts';
 
@@ -14,16 +9,17 @@ export interface AdamWStep extends Readonly<AdamWOptions> {
   readonly step: number;
 }
 
-/** Those that do not depend on the number of steps: 1 - ηλ, 1 - β₁, β₂ and 1 - β₂. */
-function fixedCoefficients({ learningRate, betas: [beta1, beta2], weightDecay }: AdamWOptions): number[] {
-  return [1 - learningRate * weightDecay, 1 - beta1, beta2, 1 - beta2];
+/** The coefficients that do not depend on the number of steps; `decay` is 1 - ηλ. */
+function fixedCoefficients({ learningRate, betas: [beta1, beta2], weightDecay }: AdamWOptions) {
+  const decay = 1 - learningRate * weightDecay;
+  return { decay, oneMinusBeta1: 1 - beta1, beta2, oneMinusBeta2: 1 - beta2 };
 }
 
 /**
  * The coefficients that the kernels take, calculated in float64. The fraction m/(√v/r + ε), r = √(1-β₂ᵗ), is
  * taken as r·m/(√v + rε), which saves a division for each element.
  */
-function coefficients(options: AdamWStep): number[] {
+function coefficients(options: AdamWStep) {
   const {
     learningRate,
     betas: [beta1, beta2],
@@ -32,13 +28,21 @@ function coefficients(options: AdamWStep): number[] {
   } = options;
   const root = Math.sqrt(1 - beta2 ** step);
   const stepSize = learningRate / (1 - beta1 ** step);
-  return [...fixedCoefficients(options), root * eps, root * stepSize];
+  return { ...fixedCoefficients(options), scaledEpsilon: root * eps, scaledStepSize: root * stepSize };
 }
 
-const kernel = updateKernel('adamw', 'ffffffpppp');
-/** In the place of coefficients that a kernel finds in memory. */
-const inMemory = [0, 0, 0, 0, 0, 0];
-const correctionsKernel = multiTensorKernel('adamw_corrections', 'ppdddd');
+const kernel = new MultiTensorKernel('adamw', {
+  ...{ decay: 'float32', oneMinusBeta1: 'float32', beta2: 'float32', oneMinusBeta2: 'float32' },
+  ...{ scaledEpsilon: 'float32', scaledStepSize: 'float32' },
+  ...{ corrections: 'pointer', skip: 'pointer', coefficients: 'pointer', factor: 'pointer' },
+});
+/** In place of coefficients that a kernel finds in memory. */
+const fixedInMemory = { decay: 0, oneMinusBeta1: 0, beta2: 0, oneMinusBeta2: 0 };
+const stepInMemory = { scaledEpsilon: 0, scaledStepSize: 0 };
+const correctionsKernel = new MultiTensorKernel('adamw_corrections', {
+  ...{ corrections: 'pointer', skip: 'pointer' },
+  ...{ learningRate: 'float64', beta1: 'float64', beta2: 'float64', epsilon: 'float64' },
+});
 const bytesPerCorrection = 8;
 const flopsPerElement = 13;
 /** Four float32 read, three written. */
@@ -76,22 +80,24 @@ export const adamwUpdate = skippableOp<AdamWStep>({
   name: 'adamw',
   lists: 4,
   written: 3,
-  scalars: (step) => [...coefficients(step), step.betas[0]],
+  scalars: (step) => [...Object.values(coefficients(step)), step.betas[0]],
   variant: () => '',
   cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 3)),
   writesCopies: true,
   launch: (context, lists, [skip], step, copies) =>
-    launchUpdate(context, kernel, lists, copies, () => [
+    launchUpdate(context, kernel, lists, copies, () => ({
       ...coefficients(step),
-      ...[0, skip?.address ?? 0, 0, 0],
-    ]),
+      ...{ corrections: 0, skip: skip?.address ?? 0, coefficients: 0, factor: 0 },
+    })),
   byCoefficients: {
-    numbers: coefficients,
+    numbers: (step) => Object.values(coefficients(step)),
     launch: (context, lists, [skip], numbers, copies) =>
-      launchUpdate(context, kernel, lists, copies, () => [
-        ...inMemory,
-        ...[0, skip?.address ?? 0, numbers.coefficients, numbers.factor],
-      ]),
+      launchUpdate(context, kernel, lists, copies, () => ({
+        ...fixedInMemory,
+        ...stepInMemory,
+        ...{ corrections: 0, skip: skip?.address ?? 0 },
+        ...{ coefficients: numbers.coefficients, factor: numbers.factor },
+      })),
   },
   cpu: {
     kind: 'onnx',
@@ -109,26 +115,30 @@ export const adamwCountedUpdate = skippableOp<AdamWOptions>({
   lists: 5,
   written: 4,
   scalars: (options) => [
-    ...fixedCoefficients(options),
+    ...Object.values(fixedCoefficients(options)),
     ...[options.learningRate, options.betas[0], options.betas[1], options.eps],
   ],
   variant: () => '',
   cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 4)),
   writesCopies: true,
   launch(context, [p, m, v, steps, g], [skip], options, copies) {
-    const { learningRate, betas, eps } = options;
+    const {
+      learningRate,
+      betas: [beta1, beta2],
+      eps: epsilon,
+    } = options;
     const corrections = context.workspace(bytesPerCorrection * steps!.length);
     const at = (tensor: number) => corrections + bytesPerCorrection * tensor;
     const skipAddress = skip?.address ?? 0;
-    launchOverTensors(context, correctionsKernel, [steps!], (_, before) => [
-      ...[at(before), skipAddress],
-      ...[learningRate, ...betas, eps],
-    ]);
-    launchUpdate(context, kernel, [p!, m!, v!, g!], copies, (_, before) => [
+    launchOverTensors(context, correctionsKernel, [steps!], (_, before) => ({
+      ...{ corrections: at(before), skip: skipAddress },
+      ...{ learningRate, beta1, beta2, epsilon },
+    }));
+    launchUpdate(context, kernel, [p!, m!, v!, g!], copies, (_, before) => ({
       ...fixedCoefficients(options),
-      ...[0, 0],
-      ...[at(before), skipAddress, 0, 0],
-    ]);
+      ...stepInMemory,
+      ...{ corrections: at(before), skip: skipAddress, coefficients: 0, factor: 0 },
+    }));
   },
   cpu: {
     kind: 'onnx',

@@ -1,12 +1,25 @@
 import type { SGDOptions } from './hyperparameters.ts';
-import { launchUpdate, updateKernel } from '../multi-tensor/multi-tensor.ts';
+import { MultiTensorKernel, launchUpdate } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 
-const plainKernel = updateKernel('sgd', 'ffppp');
-const momentumKernel = updateKernel('sgd_momentum', 'ffffppp');
+const pointers = { skip: 'pointer', coefficients: 'pointer', factor: 'pointer' } as const;
+const plainKernel = new MultiTensorKernel('sgd', {
+  ...{ learningRate: 'float32', weightDecay: 'float32' },
+  ...pointers,
+});
+const momentumKernel = new MultiTensorKernel('sgd_momentum', {
+  ...{ learningRate: 'float32', weightDecay: 'float32', momentum: 'float32', nesterov: 'float32' },
+  ...pointers,
+});
 
-function momentumNumbers({ learningRate, weightDecay, momentum, nesterov }: SGDOptions): number[] {
-  return [learningRate, weightDecay, momentum, nesterov ? 1 : 0];
+/** In place of numbers that a kernel finds in memory. */
+const [plainInMemory, momentumInMemory] = [
+  { learningRate: 0, weightDecay: 0 },
+  { learningRate: 0, weightDecay: 0, momentum: 0, nesterov: 0 },
+];
+
+function momentumNumbers({ learningRate, weightDecay, momentum, nesterov }: SGDOptions) {
+  return { learningRate, weightDecay, momentum, nesterov: nesterov ? 1 : 0 };
 }
 
 /** One step over float32 tensors, in place; the lists are parameters p and gradients g: p ← p - η(g + λp). */
@@ -18,17 +31,17 @@ export const sgdUpdate = skippableOp<SGDOptions>({
   variant: () => '',
   writesCopies: true,
   launch: (context, lists, [skip], { learningRate, weightDecay }, copies) =>
-    launchUpdate(context, plainKernel, lists, copies, () => [
-      ...[learningRate, weightDecay],
-      ...[skip?.address ?? 0, 0, 0],
-    ]),
+    launchUpdate(context, plainKernel, lists, copies, () => ({
+      ...{ learningRate, weightDecay },
+      ...{ skip: skip?.address ?? 0, coefficients: 0, factor: 0 },
+    })),
   byCoefficients: {
     numbers: ({ learningRate, weightDecay }) => [learningRate, weightDecay],
     launch: (context, lists, [skip], numbers, copies) =>
-      launchUpdate(context, plainKernel, lists, copies, () => [
-        ...[0, 0],
-        ...[skip?.address ?? 0, numbers.coefficients, numbers.factor],
-      ]),
+      launchUpdate(context, plainKernel, lists, copies, () => ({
+        ...plainInMemory,
+        ...{ skip: skip?.address ?? 0, coefficients: numbers.coefficients, factor: numbers.factor },
+      })),
   },
   cpu: {
     kind: 'onnx',
@@ -52,17 +65,17 @@ export const sgdMomentumUpdate = skippableOp<SGDOptions>({
   variant: ({ nesterov }) => (nesterov ? 'nesterov' : ''),
   writesCopies: true,
   launch: (context, lists, [skip], options, copies) =>
-    launchUpdate(context, momentumKernel, lists, copies, () => [
+    launchUpdate(context, momentumKernel, lists, copies, () => ({
       ...momentumNumbers(options),
-      ...[skip?.address ?? 0, 0, 0],
-    ]),
+      ...{ skip: skip?.address ?? 0, coefficients: 0, factor: 0 },
+    })),
   byCoefficients: {
-    numbers: momentumNumbers,
+    numbers: (options) => Object.values(momentumNumbers(options)),
     launch: (context, lists, [skip], numbers, copies) =>
-      launchUpdate(context, momentumKernel, lists, copies, () => [
-        ...[0, 0, 0, 0],
-        ...[skip?.address ?? 0, numbers.coefficients, numbers.factor],
-      ]),
+      launchUpdate(context, momentumKernel, lists, copies, () => ({
+        ...momentumInMemory,
+        ...{ skip: skip?.address ?? 0, coefficients: numbers.coefficients, factor: numbers.factor },
+      })),
   },
   cpu: {
     kind: 'onnx',

@@ -1,11 +1,6 @@
 import type { KernelSpec, MemoryView } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import {
-  launchOverTensors,
-  launchUpdate,
-  multiTensorKernel,
-  updateKernel,
-} from '../../src/multi-tensor/multi-tensor.ts';
+import { MultiTensorKernel, launchOverTensors, launchUpdate } from '../../src/multi-tensor/multi-tensor.ts';
 
 interface Launch {
   readonly grid: readonly number[];
@@ -47,8 +42,9 @@ describe('launchOverTensors', () => {
   it('writes addresses, sizes and first blocks where the kernel reads them', () => {
     const tensors = tensorsOf(4096, 4097, 0, 1, 4096, 4097, 0, 1);
     const { context, launches } = recorder();
-    const spec = multiTensorKernel('sgd', 'ff');
-    launchOverTensors(context, spec, [tensors.slice(0, 4), tensors.slice(4)], () => [0.5, 0.25]);
+    const kernel = new MultiTensorKernel('sgd', { learningRate: 'float32', weightDecay: 'float32' });
+    const lists = [tensors.slice(0, 4), tensors.slice(4)];
+    launchOverTensors(context, kernel, lists, () => ({ learningRate: 0.5, weightDecay: 0.25 }));
     expect(launches).toHaveLength(1);
     const [{ grid, words64, words32, rest }] = launches as [Launch];
     expect(grid).toEqual([4, 1, 1]);
@@ -63,7 +59,8 @@ describe('launchOverTensors', () => {
   it('takes 88 tensors a launch, and counts on', () => {
     const tensors = tensorsOf(...Array<number>(200).fill(1));
     const { context, launches } = recorder();
-    launchOverTensors(context, multiTensorKernel('clip', 'i'), [tensors], (before) => [before]);
+    const kernel = new MultiTensorKernel('clip', { before: 'int32' });
+    launchOverTensors(context, kernel, [tensors], (before) => ({ before }));
     expect(launches.map(({ grid, rest }) => [grid[0], rest[0]])).toEqual([
       [88, 0],
       [88, 88],
@@ -74,7 +71,7 @@ describe('launchOverTensors', () => {
   it.each([4, 5])('stays within the 4 KB that parameters may take, with %i lists', (count) => {
     const lists = Array.from({ length: count }, () => tensorsOf(...Array<number>(88).fill(1)));
     const { context, launches } = recorder();
-    launchOverTensors(context, multiTensorKernel('adamw', 'ffffff'), lists, () => [0, 0, 0, 0, 0, 0]);
+    launchOverTensors(context, new MultiTensorKernel('adamw', {}), lists, () => ({}));
     expect(launches[0]!.words32.byteLength + 8 * 8).toBeLessThanOrEqual(4096);
   });
 
@@ -83,9 +80,9 @@ describe('launchOverTensors', () => {
     const copies = tensorsOf(...Array<number>(100).fill(1)).map((copy, i) =>
       i % 2 === 0 ? null : { ...copy, dtype: 'float16' as const },
     );
-    const kernel = updateKernel('adamw', '');
+    const kernel = new MultiTensorKernel('adamw', { blocks: 'int32', tensors: 'int32' });
     const { context, launches, specs } = recorder();
-    launchUpdate(context, kernel, lists, copies, (blocks, tensors) => [blocks, tensors]);
+    launchUpdate(context, kernel, lists, copies, (blocks, tensors) => ({ blocks, tensors }));
     expect(launches.map(({ grid, rest }) => [grid[0], ...rest])).toEqual([
       [76, 0, 0],
       [24, 76, 76],
@@ -94,17 +91,17 @@ describe('launchOverTensors', () => {
     const address = (i: number) => 2n ** 40n + 16n * BigInt(i);
     expect(Array.from(words64.slice(4 * 76, 4 * 76 + 4))).toEqual([0n, address(1), 0n, address(3)]);
     expect(Array.from(words64.slice(5 * 76, 5 * 76 + 2))).toEqual([1n, 1n]);
-    expect(specs).toEqual([kernel([copies[1]!])]);
-    expect(specs[0]).toMatchObject({ name: 'adamw', parameters: 'T', defines: { COPY: 'float16' } });
+    expect(specs).toEqual([kernel.copying('float16')]);
+    expect(specs[0]).toMatchObject({ name: 'adamw', parameters: 'Tii', defines: { COPY: 'float16' } });
   });
 
   it('of an update without copies is that of its lists', () => {
     const lists = [1, 2].map(() => tensorsOf(...Array<number>(88).fill(1)));
-    const kernel = updateKernel('sgd', '');
+    const kernel = new MultiTensorKernel('sgd', {});
     const { context, launches, specs } = recorder();
-    launchUpdate(context, kernel, lists, undefined, () => []);
-    launchUpdate(context, kernel, lists, Array<null>(88).fill(null), () => []);
+    launchUpdate(context, kernel, lists, undefined, () => ({}));
+    launchUpdate(context, kernel, lists, Array<null>(88).fill(null), () => ({}));
     expect(launches.map(({ grid }) => grid[0])).toEqual([88, 88]);
-    expect(specs.map(({ defines }) => defines)).toEqual([undefined, undefined]);
+    expect(specs.map(({ defines }) => defines)).toEqual([{}, {}]);
   });
 });

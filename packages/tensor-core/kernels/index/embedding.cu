@@ -1,4 +1,4 @@
-// Rows of a table by their numbers.
+// Looks up rows of a table by index.
 //
 // kernel   embedding(weight, ids, y, unitsPerRow, vocabulary)
 //            y[n] = weight[ids[n]]; all bits set, a NaN of every floating-point dtype, where the id is out of range

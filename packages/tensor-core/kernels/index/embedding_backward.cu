@@ -1,4 +1,4 @@
-// The gradient of a table of which rows were read: dense, and the same bits every time.
+// The gradient of a table whose rows were looked up: dense, and the same bits every time.
 //
 // kernel   embedding_backward(dy, positions, ranges, dweight, columns)
 //            dweight[row] = Σ dy[positions[i]] over the i in ranges[row], added in that order in float (double for
@@ -8,13 +8,13 @@
 //          [vocabulary, 2], as embedding_sort.cu leaves them; columns int32
 //            grid (vocabulary, ceil(columns / (block · VECTORS · VECTOR_LENGTH))); block: whole warps
 //   macros ELEMENT, VECTOR_LENGTH, VECTORS, ADDS
-// Bound by memory: dweight is written once, with ADDS its rows that were read alone, and each row of dy read once.
+// Bound by memory: dweight is written once (with ADDS only the rows that were looked up), and each row of dy read once.
 #include "prelude.cuh"
 
 using Element = ELEMENT;
 using C = compute_t<Element>;
 
-constexpr int kRowsAtOnce = 4;  // rows of dy that are loaded before they are added, to hide the latency
+constexpr int kRowsAtOnce = 4;  // rows of dy loaded before they are added, to hide the latency
 
 extern "C" __global__ void embedding_backward(const Element* dy, const int* positions, const Vector<int, 2>* ranges,
                                               Element* dweight, int columns) {

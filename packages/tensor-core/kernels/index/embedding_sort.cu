@@ -2,7 +2,7 @@
 //
 // kernel   embedding_sort(ids, ranges, keys, positions, count, vocabulary, passes, zeroes)
 //            positions sorted by id and, within one id, ascending; ranges[row] = where row's positions begin and end,
-//            left alone, or zeroed, where no id names the row. Ids out of range come last and are in no range.
+//            left alone, or zeroed, where no id names the row. Ids out of range come last and belong to no range.
 //          ids: INDEX [count]; ranges: int32 [vocabulary, 2], zeroed where `zeroes` is 0; keys and positions: int32
 //          [2, count], of which an odd number of passes leaves the result in the first half, an even one in the second;
 //          the rest int32
@@ -10,7 +10,7 @@
 //            grid 1; block 1024
 //   macros INDEX
 // A least-significant-digit radix sort by one block: each warp counts the digits of its share of the elements, and
-// moves them behind those of the warps before it, 32 at a time, so that equal digits keep their order. Nothing
+// moves them after those of the warps before it, 32 at a time, so that equal digits keep their order. Nothing
 // depends on timing: the same ids give the same order. Reads each id 2 · passes + 1 times.
 #include "prelude.cuh"
 
@@ -21,7 +21,7 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kDigitBits = 8;
 constexpr int kDigits = 1 << kDigitBits;
 
-/** The lanes of this warp, of those that take part, whose digit is this lane's. */
+/** The participating lanes of this warp whose digit equals this lane's. */
 __device__ __forceinline__ unsigned lanes_of_digit(int digit, bool takesPart) {
   unsigned lanes = __ballot_sync(kFullWarp, takesPart);
 #pragma unroll
@@ -33,7 +33,7 @@ __device__ __forceinline__ unsigned lanes_of_digit(int digit, bool takesPart) {
   return lanes;
 }
 
-/** counts[warp][digit], how often a digit occurs in each warp's share, becomes where the first of them goes. */
+/** Turns counts[warp][digit], how often a digit occurs in each warp's share, into the position of the first of them. */
 __device__ __forceinline__ void counts_to_places(int (&counts)[kWarps][kDigits]) {
   __shared__ int before[kDigits / 32];
   const int digit = threadIdx.x;

@@ -12,7 +12,7 @@
 
 using Compute = ComputeType<ELEMENT>::type;
 
-// A half is 0 or, as a bool, 1 there.
+// Converts 0.5: integers give 0, a bool gives 1.
 constexpr bool kIsInteger = static_cast<Compute>(0.5f) == Compute(0) || static_cast<Compute>(0.5f) == Compute(1);
 
 __device__ __forceinline__ ELEMENT outside() {

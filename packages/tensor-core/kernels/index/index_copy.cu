@@ -1,13 +1,13 @@
-// Slices written to places along one dimension that are numbers in memory.
+// Writes slices to positions along one dimension that an index tensor gives.
 //
 // kernel   index_copy(target, otherTarget, index, source, otherSource, places, owners, chosen, length)
 //            target[..., index[j], ...] = source[..., j, ...]; of equal indices the last j, and none for an index outside
 //          target: WORD, of length places along the dimension; source: WORD, of chosen; index: INDEX [chosen]
 //          places: how `owners`, all combinations of the other dimensions, lie in both, and their steps along the dimension
-//          otherTarget, otherSource: a second pair that lies as the first
+//          otherTarget, otherSource: a second pair with the layout of the first
 //            grid (ceil(owners / 256), pairs), block 256
 //   macros WORD: unsigned integers as wide as the elements; INDEX; RANK: the other dimensions
-// Bound by memory: the source is read and as much of the target written once. A thread owns one combination and walks over j.
+// Bound by memory: the source is read once and as much of the target written. A thread owns one combination and walks over j.
 #include "prelude.cuh"
 
 struct Places {

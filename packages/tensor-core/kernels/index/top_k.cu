@@ -1,5 +1,5 @@
-// The k largest or smallest elements of each row, in order, and where they lie. NaN is larger than every number, and
-// of equal elements the one before comes first.
+// The k largest or smallest elements of each row, in order, and their columns. NaN is larger than every number, and
+// of equal elements the earlier one comes first.
 //
 // kernel   top_k(x, values, indices, order, columns, k, slots)
 //            x [rows, columns], values [rows, k]: ELEMENT; indices [rows, k] int64; order [rows, slots] uint32, memory
@@ -7,7 +7,7 @@
 //            grid rows; block 256
 //   macros ELEMENT; KEY: uint32, or uint64 for elements of 64 bits; LARGEST: 1 or 0
 // A radix select, digit by digit from the front, finds which elements are chosen (Alabi et al. 2012); equal ones are
-// told apart by further digits, those of their place. A bitonic sort then puts the chosen in order. A row is read once
+// distinguished by further digits, those of their column. A bitonic sort then puts the chosen in order. A row is read once
 // for each digit that it takes (of four, where no chosen one equals one that is not) and once more.
 #include "prelude.cuh"
 
@@ -19,7 +19,7 @@ constexpr int kKeyDigits = sizeof(Key);
 constexpr int kDigits = kKeyDigits + 4;  // of eight bits: the key's, then those of the place
 constexpr uint32 kNone = 0xffffffffu;
 
-// Unsigned numbers that are in the elements' order.
+// Unsigned numbers in the same order as the elements.
 __device__ __forceinline__ uint32 ordered(float x) {
   if (x != x) return 0xffffffffu;
   const uint32 bits = __float_as_uint(x == 0 ? 0.0f : x);
@@ -33,19 +33,19 @@ __device__ __forceinline__ uint64 ordered(double x) {
 __device__ __forceinline__ uint32 ordered(int32 x) { return static_cast<uint32>(x) ^ 0x80000000u; }
 __device__ __forceinline__ uint64 ordered(int64 x) { return static_cast<uint64>(x) ^ 0x8000000000000000ull; }
 
-/** Larger for an element that is to be chosen before. */
+/** Larger for an element that is chosen earlier. */
 __device__ __forceinline__ Key key_of(Element x) {
   const Key key = ordered(to_compute(x));
   return LARGEST ? key : static_cast<Key>(~key);
 }
 
-/** The first digits of a key and a place, as many as are known of the last chosen element. */
+/** The leading digits of a key and a column: those known so far of the last chosen element. */
 struct Prefix {
   Key key;
   uint32 place;
 };
 
-/** The first `digits` digits of the element with this key in this column; the place counts from the back. */
+/** The first `digits` digits of the element with this key in this column; columns count from the back. */
 __device__ __forceinline__ Prefix prefix_of(Key key, uint32 column, int digits) {
   if (digits == 0) return {0, 0};
   if (digits <= kKeyDigits) return {static_cast<Key>(key >> 8 * (kKeyDigits - digits)), 0};
@@ -57,7 +57,7 @@ __device__ __forceinline__ uint32 digit_of(Key key, uint32 column, int digit) {
   return ~column >> 8 * (kDigits - 1 - digit) & 255u;
 }
 
-/** Whether the element in column a stands before that in column b; a column of none stands behind all. */
+/** Whether the element in column a comes before that in column b; a column past the end comes last. */
 __device__ __forceinline__ bool precedes(const Element* row, uint32 a, uint32 b) {
   if (a == kNone || b == kNone) return a != kNone;
   const Key keyA = key_of(row[a]), keyB = key_of(row[b]);
@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   Prefix last = {0, 0};
   int digits = 0;
   for (uint32 wanted = k; digits < kDigits; wanted -= countAbove) {
-    if (digits > 0 && countOfDigit == wanted) break;  // all that begin so are chosen
+    if (digits > 0 && countOfDigit == wanted) break;  // all with this prefix are chosen
     __syncthreads();
     counts[thread] = 0;
     __syncthreads();
@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       if (prefix.key == last.key && prefix.place == last.place) atomicAdd(&counts[digit_of(key, column, digits)], 1u);
     }
     __syncthreads();
-    // Of each digit, how many have it or a larger one.
+    // For each digit, how many elements have it or a larger one.
     const uint32 own = counts[thread];
     for (int distance = 1; distance < kThreads; distance *= 2) {
       const uint32 above = thread + distance < kThreads ? counts[thread + distance] : 0;

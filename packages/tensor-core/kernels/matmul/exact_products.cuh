@@ -1,4 +1,4 @@
-// The K blocks that matmul_split_half.cu multiplies from the float32 operands themselves.
+// The K blocks for which matmul_split_half.cu multiplies the float32 operands themselves.
 #ifndef ROOFLINE_EXACT_PRODUCTS_CUH
 #define ROOFLINE_EXACT_PRODUCTS_CUH
 
@@ -7,8 +7,8 @@
 namespace {
 
 /**
- * What one warp multiplies exactly of four of K: its 16 rows of A and 64 columns of B, element by element from the
- * float32 operands. Lane by lane they lie as memory is read best; whoever needs an element gets it by a shuffle.
+ * What one warp multiplies exactly over four steps of K: its 16 rows of A and 64 columns of B, element by element from the
+ * float32 operands. Lanes hold them in the order that reads memory best; a lane that needs an element gets it by a shuffle.
  */
 struct ExactOperands {
   static constexpr int kDepth = 4;
@@ -20,7 +20,7 @@ struct ExactOperands {
     const int lane = threadIdx.x % 32;
     const float* sourceA = p.sourceA + batch * p.batchStrideA;
     const float* sourceB = p.sourceB + batch * p.batchStrideB;
-    // Rows and columns past the end are never written: any that exist will do.
+    // Results of rows and columns past the end are never written, so any existing ones will do.
 #pragma unroll
     for (int i = 0; i < kOfA; i++) {
       const int at = lane + 32 * i, depth = k + (TRANS_A ? at / 16 : at % kDepth);
@@ -77,7 +77,7 @@ __device__ __forceinline__ void add_exactly(const MatmulParams& p, float (&total
   }
 }
 
-/** Adds what multiply_segment has left out. */
+/** Adds the K blocks that multiply_segment left out. */
 __device__ __forceinline__ void add_exact_blocks(const MatmulParams& p, float (&total)[kAccumulators],
                                                  const Tile& tile, const Segment& segment, const ScaleReader& scales,
                                                  const Consumer& self) {

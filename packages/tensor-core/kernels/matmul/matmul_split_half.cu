@@ -13,9 +13,9 @@
 // u = 2^-24) from k = 64 on: the split loses at most 20 u of each K block's own sum (split_half.cuh), truncation
 // at most 34 u (17 terms in each of a block's 4 steps, each cut 2 bits below float32's last at the least), and the
 // promotions 2 u a K block, of 64 u that the block may take. Errors being many and small, they are far below.
-// Where the two blocks hold more than their planes can tell (split_half.cuh's way_of: losses that matter, Inf, NaN,
+// Where the two blocks hold more than their planes can express (split_half.cuh's way_of: losses that matter, Inf, NaN,
 // products near overflow), the factor is zero instead, and once the other K blocks are done this one is added by
-// float32 multiply-adds of the operands themselves, with what IEEE says of them, many times as slowly.
+// float32 multiply-adds of the operands themselves, with IEEE's semantics, many times as slowly.
 //
 // kernel   matmul_split_half(MatmulParams)
 //   grid     (G, 1, 1): at most one block a multiprocessor; each walks over many tiles
@@ -34,7 +34,7 @@
 //   interleave NONE, swizzle 128B, L2 promotion 256B, out-of-bounds fill NONE (zeros)
 //
 // MatmulParams, 448 bytes, 64-byte aligned. Pass it by cuLaunchKernel's kernelParams. A packed argument buffer
-// must hold it at the offset that cuFuncGetParamInfo(kernel, 0) tells (48 on sm_90, not 0), for its alignment.
+// must hold it at the offset that cuFuncGetParamInfo(kernel, 0) reports (48 on sm_90, not 0), for its alignment.
 //   0    a                 CUtensorMap
 //   128  b                 CUtensorMap
 //   256  factorsA          const uint8*   [batch or 1][row blocks][column blocks][64], from split_half
@@ -48,8 +48,8 @@
 //   324  batchStepA        int32          1, or 0 where one A serves the whole batch
 //   328  batchStepB        int32          likewise
 //   332  alpha             float32
-//   336  streamTiles       int32          tiles whose K blocks are dealt out evenly (see Schedule)
-//   340  groupM            int32          tiles of one column taken in a row before the next column
+//   336  streamTiles       int32          tiles whose K blocks are distributed evenly (see Schedule)
+//   340  groupM            int32          consecutive tiles of one column before the next column
 //   344  sourceA           const float*   what was split, [batch or 1] matrices
 //   352  sourceB           const float*
 //   360  batchStrideA      int64          elements; 0 where one A serves the whole batch
@@ -88,8 +88,8 @@
 namespace {
 
 /**
- * total = the segment's product but for the K blocks that are to be multiplied exactly; returns whether there are
- * any. While one of the two sums is promoted, the tensor cores work on the other.
+ * total = the segment's product without the K blocks that must be multiplied exactly; returns whether there are any. While one
+ * of the two sums is promoted, the tensor cores work on the other.
  */
 template <bool kAllByRow>
 __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], const Segment& segment,
@@ -100,7 +100,7 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
 #pragma unroll
   for (int i = 0; i < kAccumulators; i++) total[i] = 0.0f;
 
-  // Read a K block ahead: the first use of what is read waits for it.
+  // Read one K block ahead, because the first use of a value waits for its load.
   RawFactors ahead = scales.at(segment.kBegin);
   const auto next_promotion = [&](int block) {
     Promotion promotion{Factors(ahead), {}, block};
@@ -148,7 +148,7 @@ __device__ __forceinline__ void consume(const MatmulParams& p, const Consumer& s
   while (schedule.take(segment)) {
     float total[kAccumulators];
     const ScaleReader scales(p, Tile(p, segment.tile), self);
-    // Nearly all data is multiplied by a loop without a branch, 4 to 5 % faster on an H200.
+    // Nearly all data takes a loop without a branch, 4 to 5 % faster on an H200.
     if (scales.all_by_row(segment)) {
       multiply_segment<true>(total, segment, scales, self, ring);
     } else if (multiply_segment<false>(total, segment, scales, self, ring)) {

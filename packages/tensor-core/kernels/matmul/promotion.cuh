@@ -9,7 +9,7 @@
 
 namespace {
 
-/** What the promotion of one K block takes of the scales, as read. */
+/** The scales that the promotion of one K block needs, as read. */
 struct RawFactors {
   int a[2];                  // biased exponents of a thread's two rows
   unsigned b[kColumnBlocks]; // summaries
@@ -17,7 +17,7 @@ struct RawFactors {
 
 /**
  * 2^-(sa+sb) for one K block, a thread's two rows, and each 64 columns of the tile: exponents, to save registers, and
- * 32 higher, so that those of denormal floats make normal ones, too.
+ * 32 higher, so that those of denormal floats become normal ones, too.
  */
 struct Factors {
   static constexpr int kRaised = 32;
@@ -50,7 +50,7 @@ struct Ways {
 /** Reads the scales along K of one warpgroup's rows and the tile's columns. */
 struct ScaleReader {
   const MatmulParams& p;
-  int a, b[kColumnBlocks];  // numbers of the blocks at k = 0
+  int a, b[kColumnBlocks];  // indices of the blocks at k = 0
   int strideA, strideB;
   int row;
 
@@ -92,7 +92,7 @@ struct ScaleReader {
     for (int i = 0; i < kColumnBlocks; i++) ways.of[i] = way_of(summary, summary_b(i, blockK));
     return ways;
   }
-  /** Whether the whole segment is promoted by row; every lane of the warp asks. */
+  /** Whether the whole segment is promoted by row; all lanes of the warp must call it. */
   __device__ __forceinline__ bool all_by_row(const Segment& segment) const {
     bool all = true;
 #pragma unroll 1
@@ -111,7 +111,7 @@ __device__ __forceinline__ void promote_by_row(float (&total)[kAccumulators], co
 #pragma unroll
   for (int i = 0; i < kColumnBlocks * 2; i++) {
     shifted[i / 2][i % 2] = factors.at<shift>(i / 2, i % 2);
-    asm volatile("" : "+f"(shifted[i / 2][i % 2]));  // else nvcc keeps a copy for every use, and spills them
+    asm volatile("" : "+f"(shifted[i / 2][i % 2]));  // otherwise nvcc keeps a copy for every use, and spills them
   }
 #pragma unroll
   for (int i = 0; i < kAccumulators; i++) total[i] = fmaf(fresh[i], shifted[i / 32][i / 2 % 2], total[i]);
@@ -140,14 +140,14 @@ __device__ __forceinline__ void promote_by_line(float (&total)[kAccumulators], c
   }
 }
 
-/** The promotion of one K block: its factors, or 0 where `ways` says that they are not all of it. */
+/** The promotion of one K block: its factors, or 0 where `ways` says that they do not suffice. */
 struct Promotion {
   Factors factors;
   Ways ways;
   int blockK;
 };
 
-/** total += fresh · 2^(shift - sa - sb), and nothing of what is multiplied exactly. */
+/** total += fresh · 2^(shift - sa - sb), leaving out what is multiplied exactly. */
 template <bool kAllByRow, int shift>
 __device__ __forceinline__ void promote(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
                                         const Promotion& promotion, const ScaleReader& scales, const Consumer& self) {

@@ -1,4 +1,4 @@
-// A block that split_half.cu looks at line by line: what each line loses by a scale.
+// A block that split_half.cu examines line by line: what each line loses by a scale.
 #ifndef ROOFLINE_QUARTER_LINE_CUH
 #define ROOFLINE_QUARTER_LINE_CUH
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kLittleLoss = 7;  // as much as a line with a scale of its own may lose
 
-/** A quarter of a line: magnitudes, as bits. Four neighbouring lanes have the quarters of one line. */
+/** A quarter of a line: magnitudes, as bits. Four neighbouring lanes hold the quarters of one line. */
 struct QuarterLine {
   static constexpr int kCount = kBlock / 4;
   unsigned of[kCount];  // 0 where there is no element
@@ -21,7 +21,7 @@ struct QuarterLine {
     const bool down = operand.linesAreColumns;
     const int line = threadIdx.x / 4, k = threadIdx.x % 4;
     const int row = down ? k : line, column = down ? line : k;
-    // Of K, from the first element on.
+    // Elements along K, from the first on.
     const int end = down ? operand.rows - place.firstRow - row : operand.columns - place.firstColumn - column;
     const bool isInside = down ? place.firstColumn + column < operand.columns : place.firstRow + row < operand.rows;
     const float* element = &block[row][column];
@@ -58,7 +58,7 @@ struct QuarterLine {
   }
 };
 
-/** The summary of the block whose lines the threads have. */
+/** The summary of the block whose lines the threads hold. */
 __device__ __forceinline__ unsigned summarize(const QuarterLine& line, int exponent) {
   constexpr int kValues = 6;
   __shared__ unsigned worst[kValues];

@@ -1,4 +1,4 @@
-// The scale that split_half.cu gives to magnitudes, and what it says of their losses and ranges; see split_half.cuh.
+// The scale that split_half.cu gives to magnitudes, and its codes for their losses and ranges; see split_half.cuh.
 #ifndef ROOFLINE_SPLIT_CODES_CUH
 #define ROOFLINE_SPLIT_CODES_CUH
 
@@ -14,7 +14,7 @@ __device__ __forceinline__ int exponent_for(unsigned magnitude) {
   return 14 - max(static_cast<int>(magnitude >> 23) - kExponentBias, 14 - kLargestExponent);
 }
 
-/** The least magnitude, as bits, that times 2^s leaves hi a normal number: below it, but for 0, elements are lost. */
+/** The least magnitude, as bits, for which hi is normal after scaling by 2^s: smaller elements, except 0, are lost. */
 __device__ __forceinline__ unsigned least_kept(int s) {
   const int exponent = -14 - s;
   if (s == kLargestExponent) return 0u;
@@ -30,7 +30,7 @@ __device__ __forceinline__ unsigned held(int code, int least) {
   return min(max(code, least), static_cast<int>(kBeyond));
 }
 
-/** The loss of a line that has `lost` elements, by the element of magnitude `element`. */
+/** The loss of a line with `lost` lost elements, relative to the element of magnitude `element`. */
 __device__ __forceinline__ unsigned loss_code(int lost, unsigned element, int s) {
   if (lost == 0) return 0u;
   if (element == 0u) return kBeyond;

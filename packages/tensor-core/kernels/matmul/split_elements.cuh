@@ -1,4 +1,4 @@
-// The elements that a thread of split_half.cu turns into fp16 planes, and the range of a block's.
+// The elements that a thread of split_half.cu turns into fp16 planes, and the range of a block's elements.
 #ifndef ROOFLINE_SPLIT_ELEMENTS_CUH
 #define ROOFLINE_SPLIT_ELEMENTS_CUH
 
@@ -10,9 +10,9 @@ namespace {
 
 /** Magnitudes of a block's elements, as bits; those that are not zero, less 1, so that zero wraps around to the end. */
 struct BlockRange {
-  unsigned largest = 0u;  // no float's bits where there are Inf or NaN
+  unsigned largest = 0u;  // not the bits of a finite float where there are Inf or NaN
   unsigned smallest = ~0u, secondSmallest = ~0u;
-  int zeros = 0;  // how many; more than one makes no difference
+  int zeros = 0;  // how many; any number above 1 is equivalent to 2
 
   __device__ __forceinline__ void add(float x) {
     const unsigned bits = __float_as_uint(x) & 0x7fffffffu;
@@ -31,11 +31,11 @@ struct BlockRange {
     zeros = __reduce_add_sync(all, static_cast<unsigned>(zeros));
   }
   __device__ __forceinline__ bool is_finite() const { return largest < 0x7f800000u; }
-  /** Whether hi keeps its digits in all elements that are not zero. */
+  /** Whether hi is a normal number for every element that is not zero. */
   __device__ __forceinline__ bool is_narrow() const {
     return largest == 0u || smallest + 1u >= least_kept(exponent_for(largest));
   }
-  /** The codes of its ranges, where it is_narrow. No line's are more. */
+  /** The codes of its ranges, where it is_narrow. No line's are larger. */
   __device__ __forceinline__ unsigned ranges() const {
     const unsigned least = smallest + 1u, next = secondSmallest == ~0u ? ~0u : secondSmallest + 1u;
     const unsigned second = zeros == 0 ? next : zeros == 1 ? least : 0u;
@@ -43,7 +43,7 @@ struct BlockRange {
   }
 };
 
-/** A block in shared memory. The pitch keeps rows aligned, and a warp's lines in banks of their own. */
+/** A block in shared memory. The pitch keeps rows aligned, and a warp's lines in different banks. */
 constexpr int kSharedPitch = kBlock + 4;
 using SharedBlock = float[kBlock][kSharedPitch];
 
@@ -97,7 +97,7 @@ struct Elements {
     }
   }
 
-  /** Each by the power of two of its line. */
+  /** Loads a thread's elements, each scaled by the power of two of its line. */
   __device__ __forceinline__ void load(const Place& place, const SharedBlock& block, const int (&exponents)[kBlock]) {
 #pragma unroll
     for (int pass = 0; pass < kPasses; pass++) {

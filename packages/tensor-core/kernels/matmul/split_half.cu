@@ -2,8 +2,8 @@
 // "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak").
 // split_half.cuh says what the planes, the factors and the summaries hold, and what they lose.
 //
-// A "plain" block, as nearly all of ordinary data are, has one scale for all its lines: it is finite, and its elements
-// that are not zero lie within 2^28 of one another. Only other blocks are looked at line by line, which takes longer.
+// A "plain" block, as nearly all blocks of ordinary data are, has one scale for all its lines: it is finite, and its
+// nonzero elements are within 2^28 of one another. Only other blocks are examined line by line, which takes longer.
 // Each of their lines gets a scale of its own; columns of op(B), which the product has no fast way for, only where
 // one scale would lose too much.
 //
@@ -39,7 +39,7 @@ static_assert(sizeof(SplitParams) == 128, "the host packs 128 bytes");
 
 constexpr int kBlocksPerMultiprocessor = 6;  // what 40 registers allow
 
-/** Of a block whose lines have one factor. */
+/** Writes the scales of a block whose lines share one factor. */
 __device__ __forceinline__ void write_scales(const Place& place, unsigned factor, unsigned summary) {
   const unsigned four = factor * 0x01010101u;
   if (threadIdx.x < kBlock / 16) place.factors()[threadIdx.x] = uint4{four, four, four, four};
@@ -48,9 +48,9 @@ __device__ __forceinline__ void write_scales(const Place& place, unsigned factor
 
 /**
  * Chooses and writes the scales of a block that is not plain, and leaves its lines' exponents. `exponent` is the whole
- * block's; `mayShare`: it may be that of all lines. The product waits for the last block of all: hence shared memory,
- * where a second look at memory would take longest. Nothing is inlined, for that would cost registers, and with them
- * occupancy, where all blocks are plain.
+ * block's; `mayShare`: all lines may use it. The product waits for the slowest block, so this reads shared memory: a second
+ * read of global memory would take longest. Not inlined, because that would cost registers, and so occupancy, where all blocks
+ * are plain.
  */
 __device__ __attribute__((noinline)) void scale_by_line(const SplitOperand& operand, int number, int exponent,
                                                         bool mayShare, const SharedBlock& block,
@@ -101,7 +101,7 @@ split_half(const __grid_constant__ SplitParams params) {
     scale_by_line(operand, place.block, exponent, isB, block, exponents);
     elements.load(place, block, exponents);
   } else {
-    // The product takes the operand itself instead; zeros keep NaN out of its sums until then.
+    // The product takes the operand itself instead; zeros keep NaN out of its sums.
     write_scales(place, kExponentBias, kNotFinite);
     elements = Elements{};
   }

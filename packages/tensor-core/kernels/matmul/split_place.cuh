@@ -1,4 +1,4 @@
-// What split_half.cu is given of an operand, and where a block of it lies.
+// The parameters of split_half.cu for an operand, and the location of a block in it.
 #ifndef ROOFLINE_SPLIT_PLACE_CUH
 #define ROOFLINE_SPLIT_PLACE_CUH
 
@@ -22,7 +22,7 @@ constexpr int kLanesPerRow = kBlock / kVector;               // 8
 constexpr int kRowsPerPass = kThreads / kLanesPerRow;        // 32
 constexpr int kPasses = kBlock / kRowsPerPass;               // 2
 
-/** Where a block lies, and which of its elements this thread has: eight in each of two rows. */
+/** The location of a block, and which of its elements this thread holds: eight in each of two rows. */
 struct Place {
   const SplitOperand& operand;
   int block, batch;

@@ -11,7 +11,7 @@ namespace {
 /** Position in the ring of stages. */
 struct Ring {
   unsigned base;  // shared address of the first stage
-  int turn = 0;   // counts the stages, twice around
+  int turn = 0;   // counts stages, over two rounds of the ring
 
   __device__ __forceinline__ explicit Ring(unsigned base) : base(base) {}
   __device__ __forceinline__ unsigned parity() const { return turn >= STAGES; }

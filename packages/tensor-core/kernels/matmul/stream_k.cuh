@@ -8,7 +8,7 @@ namespace {
 
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-/** x, of which nvcc knows nothing, so that what follows from it is worked out again instead of kept in registers. */
+/** x, hidden from nvcc's analysis, so that values derived from it are recomputed instead of kept in registers. */
 __device__ __forceinline__ int forgotten(int x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -20,10 +20,10 @@ struct Segment {
 };
 
 /**
- * The first streamTiles tiles are dealt out by K blocks, each block of the grid taking an equal run ("stream-K",
- * Osama et al. 2023); the rest whole, in turn. A run that starts inside a tile leaves a partial sum; whoever starts
- * the tile adds those of its followers, in order, and writes C. Partial sums come first in a run and wait for
- * nothing, so nobody waits for one that waits.
+ * The first streamTiles tiles are distributed by K blocks, each block of the grid taking an equal run ("stream-K", Osama et
+ * al. 2023); the rest whole, in turn. A run that starts inside a tile leaves a partial sum; the block that starts the tile
+ * adds those of its followers, in order, and writes C. Partial sums come first in a run and wait for nothing, so no block
+ * waits for one that is itself waiting.
  */
 struct Schedule {
   const MatmulParams& p;
@@ -58,7 +58,7 @@ struct Schedule {
   }
 };
 
-/** Where a tile lies. Columns of groupM tiles keep operands in L2. */
+/** The location of a tile. Columns of groupM tiles keep operands in L2. */
 struct Tile {
   int batch, row, column;
 

@@ -44,10 +44,10 @@ __device__ __forceinline__ void add_partial(const MatmulParams& p, float (&total
   }
 }
 
-/** What a thread has of one row of the tile: pairs of neighbours, each 8 columns after the last. */
+/** Writes a thread's part of one row of the tile: pairs of neighbours, 8 columns apart. */
 __device__ __forceinline__ void write_row(const MatmulParams& p, const float (&total)[kAccumulators], int half, float* c,
                                           int columns, bool pairs) {
-  // Most rows are whole, and take little code.
+  // Most rows are complete, and need little code.
   if (pairs && columns >= BLOCK_N - 6) {
 #pragma unroll
     for (int i = 0; i < BLOCK_N / 8; i++) {

@@ -1,5 +1,5 @@
-// The mean cross entropy of logits against target classes and its gradient at once: what cross_entropy.cu gives in two passes
-// over the logits, bit by bit, in one.
+// The mean cross entropy of logits against target classes and its gradient at once: the bits that cross_entropy.cu gives in
+// two passes over the logits, in one.
 //
 // kernels  cross_entropy_count(targets, counts, finished, rows, ignored)
 //            counts = {1 / n, n}, n the rows that are not ignored;  finished = 0
@@ -12,7 +12,7 @@
 //          logits: ELEMENT, dlogits: RESULT [rows, columns]; targets: INDEX [rows]; finished uint32; the rest float, double for double
 //          rows and ignored int64, columns int32
 //   macros those of row.cuh, whose plan is that of the elements that the loss is defined for; RESULT; INDEX; STAGED: a row too long for registers is kept in dynamic shared memory, columns elements
-// Bound by memory: the logits are read and dlogits written once; twice read where they fit neither registers nor shared memory.
+// Bound by memory: the logits are read and dlogits written once; read twice where they fit neither registers nor shared memory.
 #include "log_sum_exp.cuh"
 
 using Element = ELEMENT;
@@ -20,7 +20,7 @@ using Result = RESULT;
 using Index = INDEX;
 using C = compute_t<Element>;
 
-// The order in which cross_entropy_mean adds.
+// Sums in the order of cross_entropy_mean.
 constexpr int kMeanThreads = 1024;
 
 __device__ __forceinline__ C not_a_number() { return lowest<C>() - lowest<C>(); }
@@ -49,7 +49,7 @@ __device__ __forceinline__ C sum_of_losses(const volatile C* losses, int64 rows)
   return warp_reduce(ofWarps[threadIdx.x % 32], Sum{});
 }
 
-/** Loads a row; one that registers do not hold goes to shared memory, where each thread finds what it has put there. */
+/** Loads a row; one too long for registers goes to shared memory, where each thread reads back what it has put there. */
 __device__ __forceinline__ void load_row(Row<Element>& row, const Element* from, int columns) {
 #if STAGED
   extern __shared__ __align__(16) ELEMENT staged[];
@@ -62,7 +62,7 @@ __device__ __forceinline__ void load_row(Row<Element>& row, const Element* from,
 #endif
 }
 
-/** Threads that have no row of their own, where several share a warp, go along with the last one and write nothing. */
+/** Where several rows share a warp, threads without a row of their own repeat the last one and write nothing. */
 __device__ __forceinline__ void work_on_row(const C* dloss, C factor, const Element* logits, const Index* targets,
                                             const C* counts, C* losses, Result* dlogits, int64 at, bool isOwn,
                                             int columns, int64 ignored) {

@@ -1,15 +1,15 @@
 // rmsNorm (Zhang & Sennrich 2019) and layerNorm (Ba et al. 2016) along the last dimension. Statistics are in float, in double
 // for double.
 //
-// kernel   norm_forward(x, weight, bias, y, mean, rstd, rows, columns, eps, edges)
+// kernel   norm_forward(x, weight, bias, y, mean, rstd, rows, columns, eps, fusion)
 //            x̂ = (x - mean) · rstd,  y = x̂ · weight + bias;   rstd = 1 / √(Σ (x - mean)² / columns + eps)
 //            grid ceil(rows / (BLOCK_THREADS / ROW_THREADS)), block BLOCK_THREADS
 //          x: ELEMENT; y: RESULT; weight and bias: WEIGHT; the rest float, or double for double
 //          rows int64, columns int32, eps float64
-//          edges: x is loaded, and y stored, by them; see edges.cuh
+//          fusion: the prologue of x and the epilogue of y; see fusion.cuh
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: x is read and y written once.
-#include "edged_row.cuh"
+#include "fused_row.cuh"
 
 using Element = ELEMENT;
 using Result = RESULT;
@@ -19,13 +19,13 @@ constexpr bool kCentered = CENTERED;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     norm_forward(const Element* x, const Weight* weight, const Weight* bias, Result* y, C* mean, C* rstd,
-                 int64 rows, int columns, double eps, const __grid_constant__ Edges edges) {
+                 int64 rows, int columns, double eps, const __grid_constant__ Fusion fusion) {
   const int64 at = first_row();
   if (at >= rows) return;
   Row<Element> row;
-  load_row(row, x, at, columns, edges.before);
-  AfterRow after;
-  after.load(edges.after, at, columns);
+  load_row(row, x, at, columns, fusion.prologue);
+  EpilogueRow epilogue;
+  epilogue.load(fusion.epilogue, at, columns);
   C center = 0;
   if (kCentered) {
     for_each_vector(columns, [&](int column, int v) {
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int i = 0; i < VECTOR_LENGTH; i++) squares += (values[i] - center) * (values[i] - center);
   });
   const C variance = row_sum(squares) / columns + static_cast<C>(eps);
-  // An overflow gives NaN, by Infinity · 0, in place of a scale of 0 that would pass for a result.
+  // An overflow gives NaN, by Infinity · 0, rather than a scale of 0 that would look like a result.
   const C scale = kCentered ? C(1) / sqrt(variance) + C(0) * variance : C(1) / sqrt(variance);
   if (row_thread() == 0) {
     if (kCentered) mean[at] = center;
@@ -61,6 +61,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #pragma unroll
       for (int i = 0; i < VECTOR_LENGTH; i++) values[i] += convert<C>(b[i]);
     }
-    after.store(edges.after, y, at, columns, column, v, values);
+    epilogue.store(fusion.epilogue, y, at, columns, column, v, values);
   });
 }

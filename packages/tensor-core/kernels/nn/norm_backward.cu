@@ -1,18 +1,17 @@
 // The gradients of rmsNorm and layerNorm; see norm.cu.
 //
-// kernel   norm_backward(dy, x, weight, mean, rstd, dx, partialWeight, partialBias, rows, columns, edges)
+// kernel   norm_backward(dy, x, weight, mean, rstd, dx, partialWeight, partialBias, rows, columns, fusion)
 //            dx = rstd · (ĝ - Σ ĝ / columns - x̂ · Σ ĝ·x̂ / columns),  ĝ = dy · weight,  x̂ = (x - mean) · rstd
 //            Each group of ROW_THREADS takes every (grid · groups)-th row, and leaves its sums of dy·x̂ and dy in
 //            its row of partialWeight and partialBias: [grid · BLOCK_THREADS / ROW_THREADS, columns] each, which
 //            norm_fold.cu adds up.
 //            grid up to ceil(rows / groups), block BLOCK_THREADS
-//          x, dx: ELEMENT; dy: RESULT; weight: WEIGHT; the rest float, or double for
-//          double.
+//          x, dx: ELEMENT; dy: RESULT; weight: WEIGHT; the rest float, or double for double.
 //          rows int64, columns int32
-//          edges: dy is loaded, and dx stored, by them; see edges.cuh
+//          fusion: the prologue of dy and the epilogue of dx; see fusion.cuh
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: dy and x are read and dx written once.
-#include "edged_row.cuh"
+#include "fused_row.cuh"
 
 using Element = ELEMENT;
 using Result = RESULT;
@@ -20,7 +19,7 @@ using Weight = WEIGHT;
 using C = compute_t<Element>;
 constexpr bool kCentered = CENTERED;
 
-/** Sums by column over the rows that one group of threads works on: in registers, or in memory for long rows. */
+/** Column sums over the rows that one group of threads works on: in registers, or in memory for long rows. */
 struct ColumnSums {
   C* address;
   C kept[ROW_VECTORS > 0 ? ROW_VECTORS : 1][VECTOR_LENGTH] = {};
@@ -56,14 +55,14 @@ struct ColumnSums {
   }
 };
 
-/** What the gradient of one row needs of it besides its elements. */
+/** What the gradient of a row needs besides its elements. */
 struct RowStatistics {
   C mean, rstd;
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     norm_backward(const Result* dy, const Element* x, const Weight* weight, const C* mean, const C* rstd, Element* dx,
-                  C* partialWeight, C* partialBias, int64 rows, int columns, const __grid_constant__ Edges edges) {
+                  C* partialWeight, C* partialBias, int64 rows, int columns, const __grid_constant__ Fusion fusion) {
   const int64 group = first_row();
   const int64 step = static_cast<int64>(gridDim.x) * kRowsPerBlock;
   ColumnSums weightSums, biasSums;
@@ -75,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   RowStatistics next = {};
   const auto fetch = [&](int64 at) {
     if (at >= rows) return;
-    load_row(nextGradient, dy, at, columns, edges.before);
+    load_row(nextGradient, dy, at, columns, fusion.prologue);
     nextInput.load(x + at * columns, columns);
     next = {kCentered ? mean[at] : C(0), rstd[at]};
   };
@@ -87,8 +86,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const RowStatistics statistics = next;
     fetch(at + step);
     const int length = at < rows ? columns : 0;
-    AfterRow after;
-    if (at < rows) after.load(edges.after, at, columns);
+    EpilogueRow epilogue;
+    if (at < rows) epilogue.load(fusion.epilogue, at, columns);
     C sum = 0, dot = 0;
     for_each_vector(length, [&](int column, int v) {
       C g[VECTOR_LENGTH], normal[VECTOR_LENGTH];
@@ -117,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         normal[i] = (normal[i] - statistics.mean) * statistics.rstd;
         g[i] = (g[i] * convert<C>(w[i]) - sum - normal[i] * dot) * statistics.rstd;
       }
-      after.store(edges.after, dx, at, columns, column, v, g);
+      epilogue.store(fusion.epilogue, dx, at, columns, column, v, g);
     });
   }
   weightSums.finish(columns);

@@ -1,4 +1,4 @@
-// Sums of rows, in a fixed order: the gradients of norms' weights and biases from what norm_backward.cu leaves of them.
+// Sums of rows, in a fixed order: the gradients of norms' weights and biases from the partial sums of norm_backward.cu.
 //
 // kernel   norm_fold(folds, count, columns)
 //            results[i] = Σ of the `count` rows of partials[i], for each of the grid's i

@@ -1,4 +1,4 @@
-// Rotary position embedding (Su et al. 2021) of interleaved pairs, of one tensor or of two that lie alike.
+// Rotary position embedding (Su et al. 2021) of interleaved pairs, of one tensor or of two with the same layout.
 //
 // kernel   rope(x0, x1, cosine, sine, y0, y1, shape and strides, sign)
 //            (y[2i], y[2i+1]) = (x[2i]·c - x[2i+1]·s, x[2i]·s + x[2i+1]·c), c = cosine[t, i], s = sign·sine[t, i];
@@ -7,7 +7,7 @@
 //          y0, y1: the same with strides t0, t1, t2, t3 and 1; cosine, sine: float [length, columns / 2]; lengths
 //          int32, sign float32
 //            grid (any, up to 65535, tensors); any block: x walks the elements of [length, columns], y the matrices,
-//            z the tensors, of which a grid of one has the first alone
+//            z the tensors; a grid of one works on the first only
 //   macros ELEMENT; VECTOR_LENGTH: even, divides columns and all strides; OFFSET: holds n0 · n1 · n2 and
 //          length · columns, and a step of the grid beyond
 // Bound by memory: x is read and y written once; the tables stay in the caches.
@@ -46,7 +46,7 @@ extern "C" __global__ void rope(const Element* x0, const Element* x1, const floa
         const C first = to_compute(in[2 * i]);
         const C second = to_compute(in[2 * i + 1]);
         const C turn = sign * s[i];
-        // Said, not left to the compiler: each variant must round alike, whatever vectors the memory allows.
+        // An explicit fma, not left to the compiler: every variant must round alike, whatever vectors the memory allows.
         out[2 * i] = convert<Element>(fma(first, C(c[i]), -(second * turn)));
         out[2 * i + 1] = convert<Element>(fma(first, turn, second * C(c[i])));
       }

@@ -1,8 +1,8 @@
 // Zeroes random elements and scales the rest; the gradient does the same with the same seed and offset.
 //
 // kernel   dropout(x, y, count, seedLow, seedHigh, offset, threshold, scale)
-//            y[i] = x[i] · (word i >= threshold ? scale : 0), so that NaN and infinities stay where they are zeroed,
-//            as NaN. Word i is word i mod 4 of the block of counter offset + ⌊i / 4⌋ under the key `seed`.
+//            y[i] = x[i] · (word i >= threshold ? scale : 0), so that NaN and infinities give NaN even where
+//            they are zeroed. Word i is word i mod 4 of the block of counter offset + ⌊i / 4⌋ under the key `seed`.
 //          x, y: ELEMENT [count]; count, offset and threshold int64, seed halves uint32, scale float64
 //            any grid and block; a thread works on four elements
 //   macros ELEMENT; VECTOR_LENGTH: of a load, 1, 2 or 4; x and y are aligned to it

@@ -1,5 +1,5 @@
-// The coefficients of Φ⁻¹ and log in random_normal.cu, lowest power first: those of src/random/inverse-normal.ts, to which
-// a test holds them.
+// The coefficients of Φ⁻¹ and log in random_normal.cu, lowest power first: those of
+// src/tensor/random/inverse-normal.ts; a test compares them.
 #ifndef ROOFLINE_NORMAL_COEFFICIENTS_CUH
 #define ROOFLINE_NORMAL_COEFFICIENTS_CUH
 

@@ -1,6 +1,6 @@
 // What kernels of counter-based random numbers have in common: Philox4x32-10 (Salmon et al. 2011). The same bits as
-// src/random/ makes on the host: whole numbers, and float64 arithmetic rounded after each operation (no contraction, no
-// library function).
+// src/tensor/random/ makes on the host: integers, and float64 arithmetic rounded after each operation (no contraction,
+// no library function).
 //
 //          y: ELEMENT [count], rounded from float64; count and offset int64, seed halves uint32, bits int32, the
 //          rest float64. Element i is word i mod 4 of the block of counter offset + ⌊i / 4⌋ under the key `seed`.

@@ -13,7 +13,7 @@ __device__ __forceinline__ double polynomial(const double (&coefficients)[N], do
   return y;
 }
 
-/** Of a positive normal number: exponent · ln 2 + 2 artanh((m - 1) / (m + 1)), √½ <= m < √2. */
+/** log of a positive normal number: exponent · ln 2 + 2 artanh((m - 1) / (m + 1)), √½ <= m < √2. */
 __device__ __forceinline__ double deterministic_log(double x) {
   const uint64 bits = static_cast<uint64>(__double_as_longlong(x));
   int exponent = static_cast<int>(bits >> 52) - 1023;

@@ -1,4 +1,4 @@
-// Where the largest or smallest element along one dimension lies: the first of equal ones, and a NaN before all.
+// The index of the largest or smallest element along one dimension: the first of equal ones, and NaN before any number.
 //
 // kernels  arg_extremum_rows(x, candidates, index, rows, length, items, chunk, chunks)
 //            x [rows, length]; index [rows, chunks] of the best among each chunk of a row's items. The items are the
@@ -15,7 +15,7 @@
 using Element = ELEMENT;
 using C = compute_t<Element>;
 
-/** An element and where it lies; no element yet where the index is negative. */
+/** An element and its index; no element yet where the index is negative. */
 struct Candidate {
   C value;
   int64 index;

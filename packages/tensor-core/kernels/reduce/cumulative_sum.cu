@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       if (other < warp) before += warpSums[other];
       carry += warpSums[other];
     }
-    // The lanes before this one: not inclusive - total, which would be NaN behind an infinity.
+    // The lanes before this one: not inclusive - total, which would be NaN after an infinity.
     const SUM lanesBefore = __shfl_up_sync(kFullWarp, inclusive, 1);
     if (threadIdx.x % 32 > 0) before += lanesBefore;
 #pragma unroll

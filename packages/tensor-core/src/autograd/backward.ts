@@ -17,19 +17,17 @@ import type { TapeNode } from '../tensor/tape/tape.ts';
 
 /** Options of `backward`. */
 export interface BackwardOptions {
-  /** Keep what the forward pass saved, so that backward can run again. */
+  /** Whether to keep what the forward pass saved, so that backward can run again. */
   retainGraph?: boolean;
 }
 
 /**
- * Brings the gradient of `root` to every leaf it depends on, adding to their `grad`. `gradient` is the gradient
- * of `root` itself, of its shape, and is cast to its dtype; for a single element it defaults to 1. Frees what the tape
- * saved.
+ * Adds the gradient of `root` to the `grad` of every leaf that it depends on. `gradient` is the gradient of `root` itself, of
+ * its shape, and is cast to its dtype; for a single element it defaults to 1. Frees what the tape saved.
  *
- * Reverse-mode automatic differentiation over the recorded tape (Griewank & Walther, 2008, chapter 3).
- * Throws an AutogradError for a tensor without history, or one whose history was freed or overwritten, a ShapeError or
- * DeviceError for a gradient of another shape or device than its tensor's, and a RooflineError (code OPTION) for options that
- * do not exist.
+ * Reverse-mode automatic differentiation over the recorded tape (Griewank & Walther, 2008, chapter 3). Throws an AutogradError
+ * for a tensor without history, or one whose history was freed or overwritten, a ShapeError or DeviceError for a gradient
+ * whose shape or device is not its tensor's, and a RooflineError (code OPTION) for unknown options.
  */
 export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptions = {}): void {
   requireTensor('backward', root);
@@ -53,7 +51,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
   };
   depth++;
   try {
-    // In the dtypes that the forward pass worked in, wherever this is called.
+    // In the dtypes of the forward pass, wherever this is called.
     withoutAutocast(() => noGrad(() => scope(run)));
     if (depth > 1) return;
     if (dependOn(() => finishedHooks.size > 0)) refuseHook('a hook runs when a backward pass has ended');
@@ -66,7 +64,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
   }
 }
 
-/** Backward passes that run now: a rule may run one of its own, as activation checkpointing does. */
+/** How many backward passes are running: a rule may run one of its own, as activation checkpointing does. */
 let depth = 0;
 const finishedHooks = new Set<() => void>();
 const failedHooks = new Set<() => void>();
@@ -76,9 +74,9 @@ function callAll(hooks: ReadonlySet<() => void>): void {
 }
 
 /**
- * Calls `hook`, inside noGrad, whenever an outermost backward pass has brought its last gradient; data parallelism
- * waits there for what it sent while the pass went on. Where the pass, or such a hook, fails, `onFailed` is called in
- * its place or after it; its own errors come before the pass's. Returns a function that removes both.
+ * Calls `hook`, inside noGrad, whenever an outermost backward pass has delivered its last gradient; data parallelism waits
+ * there for what it sent during the pass. If the pass, or such a hook, fails, `onFailed` is called instead of it or after it;
+ * its errors take precedence over the pass's. Returns a function that removes both.
  */
 export function onBackwardFinished(hook: () => void, onFailed?: () => void): () => void {
   checkFunction('onBackwardFinished', 'the hook', hook);
@@ -97,14 +95,14 @@ function ones(root: Tensor): Tensor {
   return seed;
 }
 
-/** Gradients that are on their way to one edge. */
+/** Gradients on their way to one edge. */
 interface Arrivals {
   /** Contributions still to come. */
   pending: number;
   gradients: (Tensor | null)[];
 }
 
-/** Of each output none; a leaf has one. */
+/** Null for each output; a leaf has one. */
 function noGradients(edge: Edge): null[] {
   return new Array<null>(edge instanceof LeafNode ? 1 : edge.outputCount).fill(null);
 }
@@ -131,7 +129,7 @@ class BackwardPass {
     }
   }
 
-  /** A pass that failed, in a rule or a hook, leaves no half of a graph behind. */
+  /** After a pass that failed, in a rule or a hook, frees the rest of the graph. */
   #freeUnvisited(): void {
     for (const edge of this.#arrivals.keys()) {
       if (edge instanceof LeafNode) this.#freeBuffer(edge);
@@ -139,7 +137,7 @@ class BackwardPass {
     }
   }
 
-  /** How many gradients will reach each edge: an entry runs when the last has. */
+  /** Counts how many gradients will reach each edge: an entry runs after the last has. */
   #countContributions(start: Edge): void {
     this.#arrivals.set(start, { pending: 0, gradients: noGradients(start) });
     const stack: Edge[] = [start];
@@ -194,8 +192,8 @@ class BackwardPass {
   }
 
   /**
-   * The buffer of the leaf that input `index` of an entry was, for the first gradient that comes to it. It is given out
-   * once: another pass inside this one, as of a checkpoint, must not write over what lies there.
+   * The buffer of the leaf that is input `index` of an entry, for its first gradient. It is given out once: another pass
+   * inside this one, as in a checkpoint, must not overwrite it.
    */
   #destination(node: TapeNode, index: number): Tensor | null {
     const leaf = edgesOf(node)[index];
@@ -203,7 +201,7 @@ class BackwardPass {
       return null;
     const { tensor, gradientBuffer } = leaf;
     const isWanted = !tensor.isDisposed && tensor.requiresGrad && !gradientBuffer.isDisposed;
-    // A compiled program plans where gradients lie by itself.
+    // The compiler decides itself where gradients lie.
     if (!isWanted || tracing.active || tensor.grad || this.#arrivals.get(leaf)!.gradients[0]) return null;
     leaf.bufferWriter = this;
     return gradientBuffer;
@@ -213,7 +211,7 @@ class BackwardPass {
     if (leaf.bufferWriter === this) leaf.bufferWriter = null;
   }
 
-  /** The sum, written into `target` where nothing else can see it. */
+  /** The sum, written into `target` if nothing else can see that. */
   #sumInto(edge: Edge, target: Tensor, addend: Tensor): Tensor {
     const isInBuffer = edge instanceof LeafNode && edge.bufferWriter === this && liesInBuffer(edge, target);
     if (isInBuffer || isExclusive(target)) {
@@ -229,12 +227,12 @@ class BackwardPass {
 
   #accumulate(leaf: LeafNode, gradient: Tensor): void {
     const { tensor, hooks } = leaf;
-    // Nobody can read the gradient of a leaf that was disposed, or asks for that of one that requires none any more.
+    // No one can read the gradient of a disposed leaf, or wants that of one that no longer requires it.
     if (tensor.isDisposed || !tensor.requiresGrad) {
       gradient.dispose();
       return;
     }
-    // Where one is set later, a program fits no more: see hasSuchGradient.
+    // If one is set later, the specialization no longer fits: see hasSuchGradient.
     if (hooks.size > 0) refuseHook('a hook runs when a gradient has come, as data parallelism has them');
     if (gradient.device !== tensor.device) throw cameElsewhere(gradient, tensor);
     let wasCopied = false;
@@ -255,23 +253,26 @@ class BackwardPass {
   }
 }
 
-/** Where a function is being compiled, whose replays would not run the hook. */
+/** Refuses hooks while a function is being compiled, whose replays would not run them. */
 function refuseHook(what: string): void {
   tracing.active?.refuse(what, 'Call backward() outside, or compile a model without hooks');
 }
 
-/** What an op before a compiled function has saved, replays neither free nor check: the function does, run again. */
+/**
+ * Replays neither free nor check what an op before a compiled function has saved, so a change there makes the function run
+ * again.
+ */
 function dependOnSaved(node: TapeNode): void {
   if (!tracing.active || node.trace === tracing.active || node.saved.length === 0) return;
   dependOn(() => node.hasSavedStill);
 }
 
-/** A handle of its own to the same elements. */
+/** A new handle to the same elements. */
 function borrow(tensor: Tensor): Tensor {
   return new Tensor(tensor.storage.retain(), tensor.dtype, tensor.shape, tensor.strides, tensor.offset);
 }
 
-/** The gradients of an entry's inputs. Whatever else its rule makes is freed. */
+/** The gradients of an entry's inputs. Everything else that its rule makes is freed. */
 function differentiate(
   node: TapeNode,
   gradients: readonly (Tensor | null)[],
@@ -286,7 +287,7 @@ function differentiate(
       const result = results[i];
       if (!needs[i] || !result) continue;
       const fitting = matchSpec(node.op.name, result, node.inputSpec(i));
-      // A rule may hand its own gradient on, or a tensor that lives elsewhere; each receiver gets a handle of its own.
+      // A rule may pass its own gradient on, or a tensor that lives elsewhere; each receiver gets its own handle.
       const isOwn = fitting.scope === currentScope() && !matched.includes(fitting);
       matched[i] = isOwn ? fitting : borrow(fitting);
     }
@@ -294,12 +295,12 @@ function differentiate(
   });
 }
 
-/** Whether nothing else sees the tensor's memory, and it is all of it: a slice would keep the whole alive. */
+/** Whether nothing else sees the tensor's memory, and it fills it: a slice would keep the whole alive. */
 function isExclusive({ storage, isContiguous, byteLength }: Tensor): boolean {
   return storage.references === 1 && isContiguous && storage.byteLength === byteLength;
 }
 
-/** Whether a tensor is a handle to all of the buffer that a leaf's gradient is to lie in. */
+/** Whether a tensor is a handle to exactly the buffer for a leaf's gradient. */
 function liesInBuffer({ gradientBuffer }: LeafNode, { storage, offset, isContiguous }: Tensor): boolean {
   if (gradientBuffer === null || !isContiguous) return false;
   return storage === gradientBuffer.storage && offset === gradientBuffer.offset;

@@ -21,10 +21,9 @@ export interface CheckGradientsOptions {
 }
 
 /**
- * Compares the gradients that backward gives with central differences, element by element, for the sum of
- * `fn(...inputs)`. Give small float64 inputs on the CPU: float32 differences hold few digits and want options of
- * their own. Integers and bools are handed on as they are. Throws an AutogradError that names the first element that
- * differs.
+ * Compares the gradients that backward gives with central differences, element by element, for the sum of `fn(...inputs)`. Use
+ * small float64 inputs on the CPU: float32 differences have few digits and need options of their own. Integers and bools are
+ * passed on as they are. Throws an AutogradError that names the first element that differs.
  */
 export function checkGradients(
   fn: (...inputs: Tensor[]) => Tensor,
@@ -67,7 +66,7 @@ function isPositive(value: number): boolean {
   return value > 0 && value < Infinity;
 }
 
-/** The defaults are float64's: narrower inputs would be moved by less than they can hold. */
+/** The defaults are for float64: narrower inputs cannot hold so small a step. */
 function checkPrecision({ dtype }: Tensor, which: number, options: CheckGradientsOptions | undefined): void {
   if (!isFloatingPoint(dtype) || dtype === 'float64') return;
   if (options?.epsilon !== undefined && options.tolerance !== undefined) return;

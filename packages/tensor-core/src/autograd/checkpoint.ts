@@ -8,11 +8,11 @@ import { defineFunction } from './define-function.ts';
 import { enableGrad } from '../tensor/tape/grad-mode.ts';
 
 /**
- * fn(...inputs), of which nothing but the inputs is kept for the backward pass: that runs `fn` again (Chen et al. 2016,
- * "Training Deep Nets with Sublinear Memory Cost"), with the same autocast and the same random numbers, whose generators
- * stay where they are. Parameters that `fn` uses get their gradients, if at least one input requires one. Hooks of parameters that
- * several checkpoints use are called once for each. What else `fn` uses and has a history belongs among the inputs: the pass
- * through `fn` would go on through that history and free it, and whoever shares it would throw an AutogradError.
+ * fn(...inputs), keeping only the inputs for the backward pass, which runs `fn` again (Chen et al. 2016, "Training Deep Nets
+ * with Sublinear Memory Cost"), with the same autocast and the same random numbers, whose generators stay where they are.
+ * Parameters that `fn` uses get their gradients, if at least one input requires one. Hooks of parameters that several
+ * checkpoints use are called once for each. Anything else that `fn` uses and that has a history must be an input: otherwise
+ * the pass through `fn` would continue into that history and free it, and others that share it would throw an AutogradError.
  */
 export function checkpoint(fn: (...inputs: Tensor[]) => Tensor, ...inputs: Tensor[]): Tensor {
   refuseAsync('checkpoint', fn);

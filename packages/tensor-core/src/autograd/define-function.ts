@@ -9,9 +9,9 @@ import { isGradEnabled, noGrad } from '../tensor/tape/grad-mode.ts';
 import { TapeNode } from '../tensor/tape/tape.ts';
 import type { DifferentiableOp } from '../tensor/tape/save-plan.ts';
 
-/** What the forward and the backward of a function share. */
+/** What a function's forward and backward share. */
 export interface FunctionContext {
-  /** Keeps tensors for `backward`; they are freed with the graph. Call it in `forward`. */
+  /** Keeps tensors for `backward`; they are freed with the tape. Call it in `forward`. */
   save(...tensors: Tensor[]): void;
   /** In `backward`: handles, freed when it returns, to what was saved. */
   readonly saved: readonly Tensor[];
@@ -26,8 +26,8 @@ export interface FunctionDefinition<Outputs extends Tensor | readonly Tensor[]> 
   /** Runs without recording. */
   forward(context: FunctionContext, ...inputs: Tensor[]): Outputs;
   /**
-   * Runs without recording, inside a scope, when the gradients of the outputs are there (null where none came). Gives
-   * the gradient of each input, of its shape; null for none. A function of one input may give it alone.
+   * Runs without recording, inside a scope, once the gradients of the outputs have come (null where none did). Returns the
+   * gradient of each input, of its shape; null for none. A function of one input may return it without a list.
    */
   backward(
     context: FunctionContext,
@@ -36,10 +36,10 @@ export interface FunctionDefinition<Outputs extends Tensor | readonly Tensor[]> 
 }
 
 /**
- * A differentiable function of tensors by a forward and a backward of one's own, as torch.autograd.Function. Call
- * `enableGrad` in `backward` to run a forward and backward pass inside it, as `checkpoint` does. Calls throw an
- * AutogradError where `backward` gives another number of gradients than there are inputs, and a DTypeError for what is no
- * tensor. What either gives of others' tensors stays theirs.
+ * A differentiable function of tensors with its own forward and backward, as torch.autograd.Function. Call `enableGrad` in
+ * `backward` to run a forward and backward pass inside it, as `checkpoint` does. Calls throw an AutogradError if `backward`
+ * returns another number of gradients than there are inputs, and a DTypeError for arguments that are not tensors. Tensors of
+ * others that either returns stay theirs.
  */
 export function defineFunction<Outputs extends Tensor | readonly Tensor[]>(
   definition: FunctionDefinition<Outputs>,
@@ -73,8 +73,8 @@ export function defineFunction<Outputs extends Tensor | readonly Tensor[]>(
 }
 
 /**
- * An output that was not made in this call, or has a history, or was given before, needs a handle of its own: its
- * history is this call, and its life the caller's.
+ * An output that was not made in this call, or has a history, or was returned already, needs a new handle: its history is this
+ * call, and its lifetime the caller's.
  */
 function ownHandle(output: Tensor, isFirst: boolean): Tensor {
   const isOwn = output.scope === currentScope() && !output.requiresGrad && isFirst;

@@ -32,7 +32,9 @@ function sumToShape(owner: string, gradient: Tensor, { shape }: TensorSpec): Ten
   return reshape(dims.length === 0 ? gradient : sum(gradient, { dims }), shape);
 }
 
-/** Throws a ShapeError or DeviceError unless a backward pass can begin at `root` with `gradient`, or with 1 where none is given. */
+/**
+ * Throws a ShapeError or DeviceError unless a backward pass can begin at `root` with `gradient`, or with 1 if it is absent.
+ */
 export function checkSeed(root: Tensor, gradient: Tensor | undefined): void {
   if (gradient ? !sameShape(gradient.shape, root.shape) : root.size !== 1) {
     throw new ShapeError(
@@ -50,7 +52,7 @@ export function checkSeed(root: Tensor, gradient: Tensor | undefined): void {
   }
 }
 
-/** The error for a gradient that lies on another device than its leaf. */
+/** The error for a gradient on another device than its leaf. */
 export function cameElsewhere(gradient: Tensor, { shape, device }: Tensor): DeviceError {
   return new DeviceError(
     `backward: the gradient of ${formatShape(shape)} on ${device.label} came on ${gradient.device.label}; a backward of ` +

@@ -6,7 +6,7 @@ import type { SavedTensor, TapeNode } from '../tensor/tape/tape.ts';
 /** A tape entry as its op's gradient rule sees it. */
 export class RuleContext implements GradientContext<unknown> {
   readonly gradients: readonly (Tensor | null)[];
-  // Functions of their own, because rules take them out of the context.
+  // Arrow functions, because rules destructure the context.
   readonly input = (index: number): Tensor => restore(this.#node.savedInput(index));
   readonly output = (index: number): Tensor => restore(this.#node.savedOutput(index));
   readonly destination: (index: number) => Tensor | null;

@@ -2,7 +2,7 @@ import { findOnnxRuntime } from '../onnx/find-onnx-runtime.ts';
 import { cpuThreads } from '../onnx/threads.ts';
 import { type Diagnosis, diagnose as diagnoseCuda } from '@roofline/cuda';
 
-/** What the devices need: what of it is found here, what is missing and how to get it. Never throws. */
+/** What the devices need, and for each whether it is found here or how to get it. Never throws. */
 export function diagnose(): Diagnosis[] {
   return [diagnoseOnnxRuntime(), ...diagnoseCuda()];
 }
@@ -21,7 +21,7 @@ function diagnoseOnnxRuntime(): Diagnosis {
   }
 }
 
-/** Why the CPU cannot start its threads, or null where it can: a ROOFLINE_CPU_THREADS that is no number of them. */
+/** Why the CPU cannot start its threads, such as an invalid ROOFLINE_CPU_THREADS; null if it can. */
 function threadsProblem(): string | null {
   try {
     cpuThreads();

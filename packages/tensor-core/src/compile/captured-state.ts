@@ -2,43 +2,43 @@ import type { Storage } from '../tensor/storage/storage.ts';
 import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { hasSuchGradient } from './graph/gradient-results.ts';
-import type { ProgramStorage } from './graph/program.ts';
+import type { GraphStorage } from './graph/graph.ts';
 import type { Dependency, Trace } from './trace/trace.ts';
 import type { TouchedGradient } from './trace/traced-gradients.ts';
 import { isHandedOver } from './trace/traced.ts';
 
-/** Whether a handle that the function found required a gradient. */
+/** Whether a handle that the function found outside required a gradient. */
 interface Requirement {
   readonly handle: Tensor;
   readonly requiresGrad: boolean;
 }
 
 /**
- * What a program depends on beside its arguments. It is asked before each run, and looks at its hundreds of parameters only
- * where something has happened to one of some program: their storages are watched.
+ * What a specialization depends on besides its arguments. It is checked before each run, and walks its hundreds of parameters
+ * only after something has happened to a watched storage, of whichever specialization.
  */
 export class CapturedState {
   readonly #dependencies: readonly Dependency[];
-  /** Those to captured storages that ops took, and the leaves whose gradients were looked at. */
+  /** Handles to captured storages that ops took, and leaves whose gradients were read. */
   readonly #handles: readonly Tensor[];
-  /** Of the handles that ops took, and of the leaves that were asked: of some of those ops took views alone. */
+  /** Of the handles that ops took, and of leaves that were asked; of some of these ops took only views. */
   readonly #requirements: readonly Requirement[];
   readonly #touched: readonly TouchedGradient[];
   readonly #storages: readonly Storage[];
-  /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
+  /** Leaves whose gradients the graph works on, each in a storage of its own, wherever that is. */
   readonly #leaves: readonly Tensor[];
-  /** What it watches: whoever gives up the program unwatches them. */
+  /** The storages that it watches; the owner unwatches them on disposal. */
   readonly watched: ReadonlySet<Storage>;
-  /** The counts of `watchedChanges` at which all was well. */
+  /** The counts of `watchedChanges` at the last check that passed. */
   #aliveAt = -1;
   #handlesSameAt = -1;
   #gradientsSameAt = -1;
 
-  constructor(trace: Trace, storages: readonly ProgramStorage[]) {
+  constructor(trace: Trace, storages: readonly GraphStorage[]) {
     this.#dependencies = trace.dependencies;
     this.#touched = trace.gradients.touched;
     const leaves = this.#touched.map(({ leaf }) => leaf);
-    // A gradient may come anew with each backward pass, where a flat buffer has a place for it.
+    // Each backward pass may make a new handle to a gradient that lies in a flat buffer.
     const gradients = new Set(this.#touched.flatMap(({ before }) => before ?? []));
     this.#handles = [...trace.captured.difference(gradients).union(new Set(leaves))].filter(isFound);
     this.#requirements = [...trace.captured.union(trace.askedLeaves)]
@@ -51,7 +51,7 @@ export class CapturedState {
     for (const storage of this.watched) storage.watch();
   }
 
-  /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
+  /** False once a captured tensor has been freed or replaced: the specialization alone still holds it. */
   get isAlive(): boolean {
     if (this.#aliveAt === watchedChanges.handles) return true;
     const isAlive = this.#storages.every(({ handles }) => handles > 0);
@@ -59,13 +59,13 @@ export class CapturedState {
     return isAlive;
   }
 
-  /** Whether all is as it was; asked of those that are alive. */
+  /** Whether everything is as it was; call it only while `isAlive`. */
   get isSame(): boolean {
     return this.#areDependenciesSame() && this.#areHandlesSame() && this.#areGradientsSame();
   }
 
   #areDependenciesSame(): boolean {
-    // As Object.is says, for 0 is not -0 and NaN is NaN; it is slower, and mostly not asked.
+    // Object.is tells 0 from -0 and takes NaN for NaN, but is slower, so it decides only where it matters.
     for (const { read, value } of this.#dependencies) {
       const now = read();
       if ((now !== value || now === 0) && !Object.is(now, value)) return false;
@@ -88,7 +88,7 @@ export class CapturedState {
     return areSame;
   }
 
-  /** Whether no gradient lies where another one or what the program has captured does. */
+  /** Whether no two gradients share a storage, and none lies in a captured one. */
   #areGradientsApart(): boolean {
     const gradients = new Set(this.#leaves.map(({ grad }) => grad!.storage));
     if (gradients.size < this.#leaves.length) return false;
@@ -96,7 +96,7 @@ export class CapturedState {
   }
 }
 
-/** Views that the function made are gone, or its caller's. */
+/** Views that the function itself made are disposed of by now, or were handed to its caller. */
 function isFound(handle: Tensor): boolean {
   return !handle.isDisposed && !isHandedOver(handle);
 }

@@ -14,10 +14,10 @@ import { areDrawsFollowed } from '../tensor/random/draw.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
-import { CompiledProgram, type ProgramExplanation } from './compiled-program.ts';
+import { Specialization, type CompileExplanation } from './specialization.ts';
 import { type EscapedTensor, findEscapedTensor } from './trace/escaped-tensors.ts';
-import type { PrepareOptions } from './graph/program-runner.ts';
-import { writtenArguments } from './graph/program.ts';
+import type { ExecutableOptions } from './executable/executable.ts';
+import { writtenArguments } from './graph/graph.ts';
 import { copyOfArgument, takeOutOfArgumentCopies, writeBack } from './trace/argument-copies.ts';
 import { Trace } from './trace/trace.ts';
 import { traced } from './trace/traced.ts';
@@ -25,12 +25,12 @@ import { checkResult, describeArguments, holdsSame, mapInstances } from './trace
 
 /** Options of `compile`. */
 export interface CompileOptions {
-  /** Programs that are kept, one for each signature; beyond it the one used longest ago is dropped. Default 16. */
+  /** How many specializations are kept, one for each signature; the least recently used is dropped. Default 16. */
   readonly cacheSize?: number;
   /**
-   * Whether a GPU times several algorithms for each of a program's matrix products before the first replay and takes the
-   * fastest, from then on the same one, so that replays give the same bits; eager products may add in another order. It
-   * needs memory for the operands of one product beside the program's own. On the CPU it changes nothing. Default false.
+   * Whether a GPU times several algorithms for each matrix product before the first replay and keeps the fastest, so that all
+   * replays give the same bits; eager products may add in another order. Timing needs memory for the operands of one product,
+   * besides the graph's own. No effect on the CPU. Default false.
    */
   readonly autotune?: boolean;
 }
@@ -39,49 +39,50 @@ export interface CompileOptions {
 export interface CompileCache {
   readonly size: number;
   readonly capacity: number;
-  /** Calls that a program ran. */
+  /** Calls that were replayed. */
   readonly hits: number;
-  /** Calls that ran eagerly, and were written down. */
+  /** Calls that ran eagerly, and were traced. */
   readonly misses: number;
 }
 
 type AnyFunction = (...values: never[]) => unknown;
 
-/** What `compile` gives: the function, and what became of it. */
+/** What `compile` returns: the function, and what has been compiled of it. */
 export type CompiledFunction<F extends AnyFunction> = ((...values: Parameters<F>) => ReturnType<F>) & {
   readonly cache: CompileCache;
-  /** The programs that are kept, the one used last at the end. */
-  explain(): ProgramExplanation[];
-  /** Frees the programs, and parameters that nobody but them has any more; the next call writes a new one. */
+  /** The specializations that are kept, the most recently used last. */
+  explain(): CompileExplanation[];
+  /** Frees the specializations, and parameters that only they still hold; the next call traces again. */
   dispose(): void;
 };
 
-/** Calls in a row that may make tensors that stay, such as an optimizer's moments. */
+/** Consecutive calls allowed to leave tensors behind, as an optimizer's first step leaves its moments. */
 const mostPreparingCalls = 4;
 
 /**
- * A function that does what `fn` does, and from its second call on without running its JavaScript: the first call with
- * a signature runs eagerly and is written down op by op as a program, which later calls run as a whole. `fn` may take and
- * return tensors, also in arrays and plain objects, run backward passes and optimizer steps. A program is used while the
- * shapes, strides, dtypes and devices of the arguments, other arguments by value (functions and objects of classes by themselves:
- * what may change in them `fn` reads by `dependOn`), grad mode, autocast, the leaves that require a gradient and what
- * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own, but for those that `fn`
- * found outside and returns, such as a parameter; on a GPU they and gradients lie where the program writes them until it runs
- * again: whoever still holds one then finds its elements elsewhere, at another `address` (`Storage.hold` keeps it in place).
+ * A function that does what `fn` does, but from its second call on without running its JavaScript: the first call with a
+ * signature runs eagerly and is traced op by op; later calls replay the compiled graph as a whole. `fn` may take and return
+ * tensors, also in arrays and plain objects, and run backward passes and optimizer steps. A specialization is reused while
+ * these are the same: shapes, strides, dtypes and devices of tensor arguments; other arguments by value (functions and
+ * instances of classes by identity: `fn` reads what may change in them through `dependOn`); grad mode; autocast; which leaves
+ * require a gradient; and what `dependOn` reads. Otherwise the call is traced again. Results are new tensors, except those
+ * that `fn` found outside and returns, such as a parameter. On a GPU results and gradients lie where the graph writes them
+ * until the next replay, which moves those that are still held to memory of their own, at another `address`
+ * (`Storage.hold` keeps one in place).
  *
- * Under `profile`, `recordMemory` and other observers of replays a GPU runs the program as always; on the CPU, and for
- * observers of ops alone, its ops run one by one, unfused (see `Observer`). Range listeners hear of what the host does: of
- * the first call.
+ * Under `profile`, `recordMemory` and other observers of replays a GPU replays the graph as usual; on the CPU, and for
+ * observers of ops only, its ops run one by one, unfused (see `Observer`). Range listeners are called for what the host does,
+ * so only in the first call.
  *
- * Inside another compiled function it is a part of that one; inside `checkpoint` it runs eagerly, for the backward pass repeats
- * the random numbers that it draws.
+ * Inside another compiled function it becomes part of that one; inside `checkpoint` it runs eagerly, because the backward
+ * pass repeats the random numbers that it draws.
  *
- * Throws a CompileError for what a replay could not repeat: values read or written by the host, histories in results or in
- * tensors from outside, `requiresGrad_` of those, gradients of arguments that are no leaves, tensors that stay behind the function at every call, arrays and objects among
- * the arguments that it changes, arguments that share memory with what it writes elsewhere (it works on copies of them); these
- * then are as they were. Throws what `fn` throws, too, in the first call and in replays: what was written before that, to
- * arguments and to tensors from outside, stays written, as in eager code; gradients that a replay would have replaced may be
- * gone.
+ * Throws a CompileError for what a replay could not repeat: values read or written by the host; histories in results or in
+ * tensors from outside, and `requiresGrad_` of the latter; gradients of arguments that are not leaves; tensors left behind by
+ * every call; arrays and objects among the arguments that `fn` changes; arguments that share memory with what it writes
+ * elsewhere (it works on copies of them). The arguments are then unchanged. Also throws what `fn` throws, in the first call
+ * and in replays: as in eager code, what was written to arguments and to tensors from outside before that stays written;
+ * gradients that a replay was about to replace may be gone.
  *
  * @example
  * ```ts
@@ -106,127 +107,132 @@ export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = 
   }) as CompiledFunction<F>;
 }
 
-interface KeptProgram {
+interface KeptSpecialization {
   readonly signature: string;
-  readonly program: CompiledProgram;
+  readonly specialization: Specialization;
 }
 
 class Compiled {
   readonly #fn: AnyFunction;
   readonly #capacity: number;
-  readonly #options: PrepareOptions;
-  /** By signature, the one used last at the end; of one signature several may differ in what else they depend on. */
-  readonly #programs = new Set<KeptProgram>();
+  readonly #options: ExecutableOptions;
+  /** The most recently used last; several of one signature may differ in what else they depend on. */
+  readonly #specializations = new Set<KeptSpecialization>();
   #hits = 0;
   #misses = 0;
   #preparing = 0;
   #hasWarned = false;
 
-  constructor(fn: AnyFunction, capacity: number, options: PrepareOptions) {
+  constructor(fn: AnyFunction, capacity: number, options: ExecutableOptions) {
     this.#fn = fn;
     this.#capacity = capacity;
     this.#options = options;
   }
 
   get cache(): CompileCache {
-    return { size: this.#programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
+    return {
+      size: this.#specializations.size,
+      capacity: this.#capacity,
+      hits: this.#hits,
+      misses: this.#misses,
+    };
   }
 
   call(values: readonly unknown[]): unknown {
-    // Inside another compiled function it is a part of that one's program. A checkpoint runs again what it has seen.
+    // Inside another compiled function it becomes part of that one's graph. A checkpoint runs its function again.
     if (tracing.active || areDrawsFollowed()) return this.#fn(...(values as never[]));
     const described = describeArguments(values);
     const modes = [isGradEnabled(), autocastDType(), getFloat32MatmulPrecision()].join();
     const signature = `${modes} ${described.signature}`;
-    const program = this.#find(signature);
-    if (program) {
+    const specialization = this.#find(signature);
+    if (specialization) {
       this.#hits++;
-      return program.run(described.tensors);
+      return specialization.run(described.tensors);
     }
     this.#misses++;
     return this.#write(signature, values, described.tensors);
   }
 
-  explain(): ProgramExplanation[] {
-    return [...this.#programs].map(({ program }) => program.explain());
+  explain(): CompileExplanation[] {
+    return [...this.#specializations].map(({ specialization }) => specialization.explain());
   }
 
   dispose(): void {
-    for (const { program } of this.#programs) program.dispose();
-    this.#programs.clear();
+    for (const { specialization } of this.#specializations) specialization.dispose();
+    this.#specializations.clear();
   }
 
-  #find(signature: string): CompiledProgram | null {
-    for (const entry of this.#programs) {
-      if (!entry.program.isAlive) this.#drop(entry);
-      else if (entry.signature === signature && entry.program.fits) {
-        this.#programs.delete(entry);
-        this.#programs.add(entry);
-        return entry.program;
+  #find(signature: string): Specialization | null {
+    for (const entry of this.#specializations) {
+      if (!entry.specialization.isAlive) this.#drop(entry);
+      else if (entry.signature === signature && entry.specialization.fits) {
+        this.#specializations.delete(entry);
+        this.#specializations.add(entry);
+        return entry.specialization;
       }
     }
     return null;
   }
 
-  #drop(entry: KeptProgram): void {
-    this.#programs.delete(entry);
-    entry.program.dispose();
+  #drop(entry: KeptSpecialization): void {
+    this.#specializations.delete(entry);
+    entry.specialization.dispose();
   }
 
-  /** Runs the function eagerly on copies of its caller's tensors, and keeps a program of what it did. */
+  /** Runs the function eagerly on copies of its caller's tensors, and keeps a specialization of what it did. */
   #write(signature: string, values: readonly unknown[], tensors: readonly Tensor[]): unknown {
     return scope(() => {
       const argumentCopies = tensors.map(copyOfArgument);
       const given = mapInstances(values, Tensor, (x) => argumentCopies[tensors.indexOf(x)] ?? x) as never[];
       const givenBefore = mapInstances(given, Tensor, (x) => x);
       const trace = new Trace(argumentCopies, { originals: tensors, namesMakers: this.#preparing > 0 });
-      let program: CompiledProgram | null = null;
+      let specialization: Specialization | null = null;
       try {
         const result = traced(trace, () => refusePromise('compile', this.#fn(...given)));
         refuseChanged(given, givenBefore, argumentCopies);
-        // What runs no op has nothing to compile.
-        if (trace.device) program = this.#programOf(trace, result);
+        // Without a device no op has run: there is nothing to compile.
+        if (trace.device) specialization = this.#specializationOf(trace, result);
         trace.handleChanges.check(argumentCopies);
         takeOutOfArgumentCopies(trace, argumentCopies);
         writeBack(writtenArguments(trace), tensors, argumentCopies);
-        if (program) this.#add(signature, program);
+        if (specialization) this.#add(signature, specialization);
         else trace.release();
         return result;
       } catch (error) {
         takeOutOfArgumentCopies(trace, argumentCopies);
-        // What throws in eager code has written by then what it has written; what is refused here leaves arguments alone.
+        // What eager code wrote before it threw stays written; a refusal leaves arguments alone.
         if (!(error instanceof CompileError)) writeBack(writtenArguments(trace), tensors, argumentCopies);
-        if (program) program.dispose();
+        if (specialization) specialization.dispose();
         else trace.release();
         throw error;
       }
     });
   }
 
-  /** Null for what a replay could not make again, but need not: at the next call it is there. */
-  #programOf(trace: Trace, result: unknown): CompiledProgram | null {
+  /** Null where a tensor stays behind that a replay could not make, but need not either: the next call may find it there. */
+  #specializationOf(trace: Trace, result: unknown): Specialization | null {
     checkResult(result);
     const escaped = findEscapedTensor(trace, result);
-    if (!escaped) return this.#programIfMemory(trace, result);
+    if (!escaped) return this.#specializationIfMemory(trace, result);
     this.#expectNoMore(escaped);
     return null;
   }
 
-  /** Null where there is no memory for its constants: what the function has done is done, and the next call may find some. */
-  #programIfMemory(trace: Trace, result: unknown): CompiledProgram | null {
+  /** Null where there is no memory for its constants: the function has run all the same, and the next call may find some. */
+  #specializationIfMemory(trace: Trace, result: unknown): Specialization | null {
     try {
-      return new CompiledProgram(this.#fn.name, trace, result, this.#options);
+      return new Specialization(this.#fn.name, trace, result, this.#options);
     } catch (error) {
       if (error instanceof OutOfMemoryError) return null;
       throw error;
     }
   }
 
-  #add(signature: string, program: CompiledProgram): void {
+  #add(signature: string, specialization: Specialization): void {
     this.#preparing = 0;
-    this.#programs.add({ signature, program });
-    if (this.#programs.size <= this.#capacity) return;
-    this.#drop(this.#programs.values().next().value!);
+    this.#specializations.add({ signature, specialization });
+    if (this.#specializations.size <= this.#capacity) return;
+    this.#drop(this.#specializations.values().next().value!);
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     process.emitWarning(
@@ -237,7 +243,7 @@ class Compiled {
     );
   }
 
-  /** An optimizer's first step makes its moments: the next call finds them. */
+  /** Throws once too many consecutive calls have left tensors behind. */
   #expectNoMore({ what, remedy, place }: EscapedTensor): void {
     if (++this.#preparing <= mostPreparingCalls) return;
     throw new CompileError(
@@ -247,7 +253,7 @@ class Compiled {
   }
 }
 
-/** Throws a CompileError where a function has changed what it was given: those are copies, which replays do not make. */
+/** Throws a CompileError if a function has changed its arrays and objects, or disposed of arguments: replays would not. */
 function refuseChanged(given: unknown, before: unknown, argumentCopies: readonly Tensor[]): void {
   if (argumentCopies.some(({ isDisposed }) => isDisposed)) {
     throw new CompileError(

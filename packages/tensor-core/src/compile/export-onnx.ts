@@ -13,7 +13,7 @@ import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { readElements } from '../ops/transfer.ts';
 import { withoutDeadCalls } from './graph/liveness.ts';
-import type { Call, Operand, ProgramStorage } from './graph/program.ts';
+import type { Call, Operand, GraphStorage } from './graph/graph.ts';
 import { contiguousCopy } from './trace/argument-copies.ts';
 import { Trace } from './trace/trace.ts';
 import { traced } from './trace/traced.ts';
@@ -27,15 +27,15 @@ export interface ExportOnnxOptions {
   readonly outputNames?: readonly string[];
 }
 
-/** A file of Protocol Buffers ends here; ONNX keeps more beside it, which is not written. */
+/** The limit of a Protocol Buffers file. ONNX could keep more in further files; those are not written. */
 const mostBytes = 2 ** 31 - 1;
 
 /**
  * Writes what `fn` does with `inputs`, without gradients, as an `.onnx` file (opset 21, with operators of the domain
  * com.microsoft), which ONNX Runtime and other tools run: its inputs and outputs are the tensors that `fn` takes and
- * returns, in these shapes and dtypes; parameters are written into it. Runs `fn` once.
+ * returns, in these shapes and dtypes; parameters are embedded. Runs `fn` once.
  *
- * Throws a CompileError for an op that ONNX has no node for, a random one say, or more than 2 GiB of parameters; what
+ * Throws a CompileError for an op without ONNX nodes, such as a random one, or for more than 2 GiB of parameters; what
  * `compile` throws; and what `fn` and the file system throw.
  */
 export function exportOnnx(
@@ -83,7 +83,7 @@ function encode(
   }
 }
 
-/** The function's results, as the trace has them. */
+/** The function's results as operands of the trace. */
 function resultsOf(
   trace: Trace,
   fn: (...inputs: Tensor[]) => unknown,
@@ -98,10 +98,10 @@ function resultsOf(
   return operands;
 }
 
-/** What is given: inputs by their names, the rest as constants. */
+/** Defines what the graph is given: inputs by their names, captured storages as constants. */
 function define(
   builder: SegmentBuilder,
-  storages: readonly ProgramStorage[],
+  storages: readonly GraphStorage[],
   inputs: readonly Tensor[],
   names: readonly string[],
 ): void {
@@ -135,9 +135,9 @@ function elementsOf(storage: Storage, dtype: Tensor['dtype']) {
   }
 }
 
-function addCall(builder: SegmentBuilder, call: Call, storages: readonly ProgramStorage[]): void {
+function addCall(builder: SegmentBuilder, call: Call, storages: readonly GraphStorage[]): void {
   const { cpu, name } = call.op;
-  // It only looks for mistakes.
+  // It only checks values.
   if (call.outputs.length === 0) return;
   const lowering: OnnxLowering<never> | null =
     cpu.kind === 'onnx' ? cpu : cpu.nodes ? { kind: 'onnx', build: cpu.nodes } : null;
@@ -166,7 +166,7 @@ function namesFor(
   return names;
 }
 
-/** Throws for a name of two of them, and for one that the graph may give to a value of its own. */
+/** Throws for a name given twice, and for one that the graph may give to a value of its own. */
 function checkApart(names: readonly string[]): void {
   const clash = names.find((name, i) => names.indexOf(name) < i || /^v\d+$/.test(name));
   if (clash === undefined) return;

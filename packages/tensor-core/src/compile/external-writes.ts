@@ -4,33 +4,33 @@ import { type Storage, isAnyHeld } from '../tensor/storage/storage.ts';
 import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import { JointTime } from '../tensor/storage/write-time.ts';
 import type { Region } from '../tensor/storage/write-versions.ts';
-import type { Binding } from './graph/program-runner.ts';
-import type { Call, Program } from './graph/program.ts';
+import type { Binding } from './executable/executable.ts';
+import type { Call, Graph } from './graph/graph.ts';
 
-/** A region of a storage that calls write: of this one, or of that which is bound to the number. */
+/** A region that calls write: of `storage`, or, if that is null, of the one bound to `number`. */
 interface ExternalWrite {
   readonly number: number;
   readonly region: Region;
   readonly storage: Storage | null;
-  /** One that does so. */
+  /** One of those that write it. */
   readonly call: Call;
 }
 
-/** What a program writes of storages that are not its own. */
+/** What a graph writes of storages that are not its own. */
 export class ExternalWrites {
   readonly #writes: readonly ExternalWrite[];
-  /** Those to storages that another run may bind others for. */
+  /** Writes to storages whose bindings differ from run to run. */
   readonly #bound: readonly ExternalWrite[];
-  /** Of all others. */
+  /** The time of all other writes, which always happen together. */
   readonly #joint = new JointTime();
 
-  constructor(program: Program) {
-    this.#writes = writesOf(program);
+  constructor(graph: Graph) {
+    this.#writes = writesOf(graph);
     this.#bound = this.#writes.filter(({ storage }) => storage === null);
     for (const { storage, region } of this.#writes) storage?.joinWrite(this.#joint, region);
   }
 
-  /** Throws a DeviceError where something under way, such as a collective, works on memory that the program writes. */
+  /** Throws a DeviceError where something under way, such as a collective, works on memory that the graph writes. */
   checkHolds(bindings: ReadonlyMap<number, Binding>): void {
     if (!isAnyHeld()) return;
     for (const write of this.#writes) {
@@ -38,13 +38,13 @@ export class ExternalWrites {
       const [hold] = targetOf(write, bindings).holdsOn(region);
       if (!hold) continue;
       throw new DeviceError(
-        `compile: the program writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.` +
+        `compile: the function writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.` +
           describeWriter(call),
       );
     }
   }
 
-  /** All of it has been written. */
+  /** Records that everything has been written. */
   note(bindings: ReadonlyMap<number, Binding>): void {
     for (const write of this.#bound) targetOf(write, bindings).noteWrite(write.region);
     if (this.#bound.length === this.#writes.length) return;
@@ -58,7 +58,7 @@ export class ExternalWrites {
 }
 
 /** The regions of given storages that calls write, each once. */
-function writesOf({ calls, written, storages }: Program): ExternalWrite[] {
+function writesOf({ calls, written, storages }: Graph): ExternalWrite[] {
   const outputs = calls.flatMap((call) => call.outputs.map((output) => ({ call, output })));
   const writes = outputs
     .filter(({ output }) => written.has(output.storage))

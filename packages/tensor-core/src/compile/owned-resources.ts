@@ -1,13 +1,13 @@
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { ExternalWrites } from './external-writes.ts';
-import type { ProgramRunner } from './graph/program-runner.ts';
+import type { Executable } from './executable/executable.ts';
 
 /**
- * What a program has taken of the device and of others' storages. It leads to nothing that the function closes over: that may
- * lead to the compiled function itself, as a module does that has one, and would never be collected.
+ * What a specialization holds of the device and of others' storages. It must not reference anything that the function closes
+ * over: that may reference the compiled function itself, as a module that owns one does, which would then never be collected.
  */
 export interface OwnedResources {
-  readonly runner: ProgramRunner;
+  readonly executable: Executable;
   readonly watched: ReadonlySet<Storage>;
   readonly writes: ExternalWrites;
   readonly storages: readonly Storage[];
@@ -15,19 +15,19 @@ export interface OwnedResources {
 
 const dropped = new FinalizationRegistry<OwnedResources>(free);
 
-/** Sees to it that a program that is dropped frees what it holds. */
-export function releaseWhenDropped(program: object, resources: OwnedResources): void {
-  dropped.register(program, resources, program);
+/** Frees what `owner` holds once it is garbage-collected. */
+export function releaseWhenDropped(owner: object, resources: OwnedResources): void {
+  dropped.register(owner, resources, owner);
 }
 
-/** Frees what a program holds. */
-export function releaseResources(program: object, resources: OwnedResources): void {
-  dropped.unregister(program);
+/** Frees what `owner` holds, now. */
+export function releaseResources(owner: object, resources: OwnedResources): void {
+  dropped.unregister(owner);
   free(resources);
 }
 
-function free({ runner, watched, writes, storages }: OwnedResources): void {
-  runner.dispose();
+function free({ executable, watched, writes, storages }: OwnedResources): void {
+  executable.dispose();
   for (const storage of watched) storage.unwatch();
   writes.dispose();
   for (const storage of storages) storage.release();

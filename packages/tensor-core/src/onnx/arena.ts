@@ -3,7 +3,7 @@ import { OnnxGraphBuilder } from './onnx-graph.ts';
 import { loadedOnnxRuntime } from './onnx-runtime.ts';
 import { Session } from './session.ts';
 
-/** A graph that does next to nothing, and where it reads and writes. */
+/** A session that does next to nothing, and the addresses that it reads and writes. */
 interface Idle {
   readonly session: Session;
   readonly memory: HostMemory;
@@ -12,9 +12,9 @@ interface Idle {
 let idle: Idle | null = null;
 
 /**
- * Gives back to the system what ONNX Runtime's arena keeps of the memory that graphs needed between their nodes; after
- * large ops whose dtypes it has no kernels for, and which it casts, that is gigabytes. The arena shrinks at the end of a
- * run alone, so a small graph runs.
+ * Gives back to the system what ONNX Runtime's arena keeps of the memory that graphs needed between their nodes: gigabytes
+ * after large ops that it casts because it has no kernels for their dtypes. The arena shrinks only at the end of a run, so a
+ * small graph is run.
  */
 export function emptyArena(): void {
   const runtime = loadedOnnxRuntime();

@@ -38,37 +38,37 @@ interface Block {
   readonly memory: ArrayBuffer;
   readonly byteOffset: number;
   readonly address: number;
-  /** What the buffer that has it was asked for; null in the cache. */
+  /** The bytes requested by the buffer that has it; null in the cache. */
   requestedBytes: number | null;
 }
 
-/** What the system can give: asked for seldom, because reading it costs tens of microseconds. */
+/** The system's memory: read rarely, because that costs tens of microseconds. */
 export interface SystemMemory {
-  /** Bytes that this process could still get without swapping, its container's limit considered. */
+  /** Bytes that this process could still get without swapping, within its container's limit. */
   availableBytes(): number;
   /** Bytes of the machine, or of the container. */
   totalBytes(): number;
-  /** Gives back what else this process keeps and does not use. */
+  /** Gives back other memory that this process keeps but does not use. */
   giveBack?(): void;
 }
 
 /** A cache line, and an AVX-512 register: loads that straddle lines are slower. */
 const alignment = 64;
-/** Left for the runtime's own arena, JavaScript's heap and other programs. */
+/** The fraction left for the runtime's own arena, JavaScript's heap and other programs. */
 const reserveFraction = 0.03;
-/** How much is handed out between two looks at the system's memory. */
+/** How many bytes are handed out between two checks of the system's memory. */
 const uncheckedBytes = 64 * 2 ** 20;
 
 /**
- * Hands out memory and keeps what comes back for the next request of its size class: the page faults of
- * fresh memory cost more than most ops.
+ * Hands out memory, and keeps what comes back for the next request of the same size class: page faults of fresh memory cost
+ * more than most ops.
  */
 export class BufferPool {
-  /** Told of what happens here, if there is one. */
+  /** Is told of allocations and frees, if there is one. */
   observer: MemoryObserver | null = null;
   readonly #system: SystemMemory;
   readonly #cached = new Map<number, Block[]>();
-  /** All that is held of the system, handed out or cached. */
+  /** Everything reserved from the system, handed out or cached. */
   readonly #blocks = new Set<Block>();
   #allocatedBytes = 0;
   #reservedBytes = 0;
@@ -103,7 +103,7 @@ export class BufferPool {
     else this.#cached.set(block.capacity, [block]);
   }
 
-  /** Gives the blocks that nobody holds back to the system, at once. */
+  /** Gives unused blocks back to the system, at once. */
   emptyCache(): void {
     for (const blocks of this.#cached.values()) {
       for (const block of blocks) {
@@ -166,8 +166,8 @@ export class BufferPool {
     const total = this.#system.totalBytes();
     const reserve = total * reserveFraction;
     this.#sinceCheckBytes = 0;
-    // Pages are only counted by the system once they are written, so the sum of what was reserved is held
-    // against the whole memory too.
+    // The system counts pages only once they are written, so the sum of what was reserved is also compared with the whole
+    // memory.
     return (
       capacity + reserve <= this.#system.availableBytes() && this.#reservedBytes + capacity + reserve <= total
     );
@@ -202,7 +202,7 @@ export class BufferPool {
   }
 }
 
-/** Rounds up so that an eighth at most is wasted and requests of similar size share blocks. */
+/** Rounds up so that at most an eighth is wasted and requests of similar size share blocks. */
 export function sizeClass(byteLength: number): number {
   if (byteLength <= 1024) return Math.max(alignment, Math.ceil(byteLength / alignment) * alignment);
   const step = 2 ** (Math.floor(Math.log2(byteLength)) - 3);

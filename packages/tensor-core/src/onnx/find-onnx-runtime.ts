@@ -14,13 +14,13 @@ const libraries: Readonly<Record<string, string>> = {
 
 export interface FoundLibrary {
   readonly path: string;
-  /** Of the package it came with. */
+  /** The version of the package that contains it. */
   readonly version: string;
 }
 
 /**
- * ONNX Runtime's library: that of our package for this platform, an optional dependency, else the one that
- * onnxruntime-node has, as in a checkout of this repository. Throws a LibraryNotFoundError.
+ * ONNX Runtime's library: that of our package for this platform, an optional dependency, or else the one in onnxruntime-node,
+ * as in a checkout of this repository. Throws a LibraryNotFoundError.
  */
 export function findOnnxRuntime(
   platform = `${process.platform}-${process.arch}`,
@@ -44,7 +44,7 @@ export function findOnnxRuntime(
   throw new LibraryNotFoundError('ONNX Runtime', searched, remedy);
 }
 
-/** What to do on a Linux whose C library ONNX Runtime's library does not run with. */
+/** What to do on a Linux whose C library does not suit ONNX Runtime's library. */
 export const GLIBC_REMEDY =
   'Its library needs glibc, and this system has musl (Alpine, say): use a Debian- or Red-Hat-like image.';
 
@@ -53,7 +53,7 @@ export function hasMusl(): boolean {
   return !('glibcVersionRuntime' in (process.report.getReport() as { header: object }).header);
 }
 
-/** The first of the places in a package that is there; null where the package, or all of them, are not. */
+/** The first of the places in a package that exists; null if the package, or all of them, are missing. */
 function find(
   resolve: (specifier: string) => string,
   name: string,
@@ -74,7 +74,7 @@ function manifestOf(resolve: (specifier: string) => string, name: string): strin
   }
 }
 
-/** onnxruntime-node keeps the libraries of all platforms, by the version of Node's interface that they were built for. */
+/** onnxruntime-node contains the libraries of all platforms, by the version of Node's interface that they were built for. */
 function shippedLibraries(folder: string, platform: string, library: string): string[] {
   const binaries = join(folder, 'bin');
   if (!existsSync(binaries)) return [];

@@ -26,7 +26,7 @@ export interface OnnxValue extends TensorSpec {
   readonly transposed?: boolean;
 }
 
-/** Where a node's output differs from its first input, and whose operator it is. */
+/** How a node's output differs from its first input, and the operator's domain. */
 export interface OnnxNodeOptions extends Partial<TensorSpec> {
   readonly domain?: string;
 }

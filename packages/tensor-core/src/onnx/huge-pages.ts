@@ -10,12 +10,12 @@ const MADV_HUGEPAGE = 14;
 let madvise: Advise | null = null;
 
 /**
- * Asks Linux to lay large memory in huge pages, where it leaves that to programs ("madvise"): a tensor of megabytes is
- * then found by few entries of the processor's address cache. A kernel without them declines, and nothing is lost.
+ * Asks Linux to use huge pages for large memory, where it leaves that to programs ("madvise"): a tensor of megabytes then
+ * needs few entries of the processor's TLB. A kernel without huge pages declines, which does no harm.
  */
 export function adviseHugePages(address: number, byteLength: number): void {
   if (process.platform !== 'linux' || byteLength < 2 * hugePageBytes) return;
-  // The process's own symbols: the name of libc's file differs.
+  // From the process's own symbols, as the name of libc's file varies.
   madvise ??= ffi().load(null).func('int madvise(uintptr_t address, size_t length, int advice)') as Advise;
   const start = Math.ceil(address / pageBytes) * pageBytes;
   const end = Math.floor((address + byteLength) / pageBytes) * pageBytes;

@@ -9,36 +9,33 @@ import { encodeModel } from './onnx-writer.ts';
 /** Constants of up to this many bytes are compared by value, so that equal ones are written once. */
 const deduplicatedBytes = 1024;
 
-/**
- * A graph of ONNX nodes, built front to back: one op's, or a whole training step's. The names of its values
- * are its own affair.
- */
+/** A graph of ONNX nodes, built front to back: one op's, or a whole training step's. It chooses the names of its values. */
 export class OnnxGraphBuilder implements OnnxGraph {
   readonly inputs: OnnxValue[] = [];
   readonly outputs: OnnxValue[] = [];
   /** In the order in which they were added, which is a topological one. */
   readonly operations: OnnxNode[] = [];
   readonly constants: (OnnxTensor & { readonly name: string })[] = [];
-  /** Whether a node divides integers: over zeros that ends the process. */
+  /** Whether a node divides integers: dividing by zero would end the process. */
   dividesIntegers = false;
   readonly #constantsByContent = new Map<string, OnnxValue>();
   readonly #notYetOutputs = new Set<string>();
   readonly #prefix: string;
   #valueCount = 0;
 
-  /** `prefix` begins the names of its values, which differ from those of a graph that has this one as a `scan`'s body. */
+  /** `prefix` starts the names of its values, which must differ from those of a graph that has this one as a `scan`'s body. */
   constructor(prefix = 'v') {
     this.#prefix = prefix;
   }
 
-  /** A value that whoever runs the graph gives, by that name if it has one. */
+  /** A value that is given to each run, by that name if it has one. */
   input(dtype: DType, shape: Shape, name?: string): OnnxValue {
     const value = name === undefined ? this.#value({ dtype, shape }) : { name, dtype, shape };
     this.inputs.push(value);
     return value;
   }
 
-  /** Makes `value` the graph's next output; inputs, constants and values that are outputs already can be too. */
+  /** Makes `value` the graph's next output; it may be an input, a constant, or an output already. */
   output(value: OnnxValue): void {
     this.outputs.push(this.#notYetOutputs.delete(value.name) ? value : this.node('Identity', [value]));
     this.#notYetOutputs.delete(this.outputs.at(-1)!.name);
@@ -130,7 +127,7 @@ export class OnnxGraphBuilder implements OnnxGraph {
 
   /** `value` with its elements, in row-major order, in another shape: at run time this moves nothing. */
   reshape(value: OnnxValue, shape: Shape): OnnxValue {
-    // allowzero: a length of 0 is meant, and does not stand for "as it was".
+    // allowzero: a length of 0 is meant literally, not as "unchanged".
     return this.node('Reshape', [value, this.integers(shape)], { allowzero: 1 }, { shape });
   }
 

@@ -3,10 +3,10 @@ import { fixCpuThreads } from './threads.ts';
 import { findOnnxRuntime, GLIBC_REMEDY, hasMusl } from './find-onnx-runtime.ts';
 import { disableTelemetry } from './telemetry.ts';
 
-/** Handles and addresses are numbers: they lie below 2^53. A returned status of 0 is success. */
+/** Handles and addresses are numbers, as they are below 2^53. A returned status of 0 is success. */
 type ApiFunction = (...arguments_: readonly (number | string | Uint8Array)[]) => number;
 
-/** The version of the C API that is asked for. Newer libraries still give it: the table only ever grows. */
+/** The version of the C API that is requested. Newer libraries still have it: the table only ever grows. */
 const apiVersion = 17;
 
 /** Positions in OrtApi (onnxruntime_c_api.h), C signatures: p pointer, z size, i int, s string, f path, b bytes. */
@@ -51,12 +51,12 @@ const cTypes = {
   v: 'void',
 } as const;
 
-/** Errors come back as statuses; logged too, they would stand twice on the terminal. */
+/** Errors come back as statuses; if they were also logged, they would appear twice on the terminal. */
 const loggingFatal = 4;
 const arenaAllocator = 1;
 const defaultMemory = 0;
 const noOptimization = 0;
-/** Grow the arena by what is asked for, not to the next power of two. */
+/** Grow the arena by what is requested, not to the next power of two. */
 const growAsRequested = 1;
 
 /** The part of ONNX Runtime's C API that is used, with one thread pool and one arena for all sessions. */
@@ -64,7 +64,7 @@ export class OnnxRuntime {
   readonly version: string;
   readonly threads: number;
   readonly #api: Api;
-  /** Collected, it would unload the library under the functions that came from it. */
+  /** Kept, because garbage-collecting it would unload the library while its functions are in use. */
   readonly library: object;
   readonly #out = new HostMemory(8);
   readonly #environment: number;
@@ -79,16 +79,16 @@ export class OnnxRuntime {
     this.threads = fixCpuThreads();
     this.#environment = this.#createEnvironment();
     this.#memoryInfo = this.#create((out) => api.CreateCpuMemoryInfo(arenaAllocator, defaultMemory, out));
-    // What graphs need between their nodes comes from one arena: one for each session would keep the peak of
-    // each, and none would pay for fresh pages at each run.
+    // What graphs need between their nodes comes from one arena: one for each session would keep the peak of each, and without
+    // any each run would pay for fresh pages.
     const arena = this.#create((out) => api.CreateArenaCfg(0, growAsRequested, -1, -1, out));
     this.check(api.CreateAndRegisterAllocator(this.#environment, this.#memoryInfo, arena));
     this.#sessionOptions = this.#createSessionOptions();
   }
 
   /**
-   * Makes a session of an encoded model; `model` may be reused afterwards. With a `tracePrefix` each node of each run
-   * is timed, see `endTrace`. Throws a DeviceError.
+   * Creates a session of an encoded model; `model` may be reused afterwards. With a `tracePrefix` each node of each run is
+   * timed; see `endTrace`. Throws a DeviceError.
    */
   createSession(model: Uint8Array, tracePrefix?: string): number {
     if (tracePrefix === undefined) return this.#createSession(model, this.#sessionOptions);
@@ -101,7 +101,7 @@ export class OnnxRuntime {
     }
   }
 
-  /** Ends the timing of nodes. Returns the path of the trace, which begins with the prefix. */
+  /** Ends the timing of nodes. Returns the path of the trace, which starts with the prefix. */
   endTrace(session: number): string {
     const allocator = this.#create((out) => this.#api.GetAllocatorWithDefaultOptions(out));
     const path = this.#create((out) => this.#api.SessionEndProfiling(session, allocator, out));
@@ -142,7 +142,7 @@ export class OnnxRuntime {
     this.#api.ReleaseValue(value);
   }
 
-  /** Options of a run at whose end the arena gives back what no graph needs now. */
+  /** Options of a run that makes the arena give back, at its end, what no graph needs. */
   shrinkingRun(): number {
     return (this.#shrinkingRun ??= this.#createShrinkingRun());
   }
@@ -189,7 +189,7 @@ export class OnnxRuntime {
   #createSessionOptions(): number {
     const api = this.#api;
     const options = this.#create((out) => api.CreateSessionOptions(out));
-    // Optimization costs more per session than it gains, and would drop the casts that round.
+    // Optimization costs more per session than it gains, and would remove the casts that round.
     this.check(api.SetSessionGraphOptimizationLevel(options, noOptimization));
     this.check(api.DisablePerSessionThreads(options));
     this.check(api.AddSessionConfigEntry(options, 'session.use_env_allocators', '1'));
@@ -210,7 +210,7 @@ export class OnnxRuntime {
 
 let runtime: OnnxRuntime | null = null;
 
-/** ONNX Runtime, loaded at the first call. Throws a LibraryNotFoundError where it has no binary. */
+/** ONNX Runtime, loaded at the first call. Throws a LibraryNotFoundError if there is no binary for this platform. */
 export function onnxRuntime(): OnnxRuntime {
   runtime ??= new OnnxRuntime(loadApi());
   return runtime;

@@ -1,6 +1,6 @@
 const wireTypes = { varint: 0, lengthDelimited: 2, fixed32: 5 };
 
-/** A length is only known after its message is written, so it gets four bytes, padded, beforehand. */
+/** A length is known only after its message has been written, so four bytes, padded, are reserved for it. */
 const reservedLengthBytes = 4;
 
 /** Writes the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/). */

@@ -6,7 +6,7 @@ import { onnxRuntime } from './onnx-runtime.ts';
 import { onnxTypes } from './onnx-types.ts';
 import { sizeOf } from '../base/shape.ts';
 
-/** How ONNX Runtime is told of one input or output; only its address changes from run to run. */
+/** One input or output as ONNX Runtime takes it; only its address changes from run to run. */
 interface Port {
   readonly byteLength: number;
   readonly onnxType: number;
@@ -16,7 +16,7 @@ interface Port {
 
 const wordBytes = 8;
 
-/** A graph made ready to run, over memory that the caller owns: nothing is copied. */
+/** A graph ready to run on memory that the caller owns: nothing is copied. */
 export class Session {
   readonly #handle: number;
   readonly #inputCount: number;
@@ -40,8 +40,8 @@ export class Session {
   }
 
   /**
-   * Runs the graph over the addresses of its inputs and, behind them, of its outputs. Throws a DeviceError.
-   * `runOptions` is a handle of ONNX Runtime's; 0 for none.
+   * Runs the graph on the addresses of its inputs, followed by those of its outputs. Throws a DeviceError. `runOptions` is a
+   * handle of ONNX Runtime; 0 for none.
    */
   run(addresses: readonly number[], runOptions = 0): void {
     const runtime = onnxRuntime();
@@ -70,7 +70,7 @@ export class Session {
     }
   }
 
-  /** Ends the timing of nodes. Returns the path of its trace, which begins with the prefix: events as JSON. */
+  /** Ends the timing of nodes. Returns the path of the trace, which starts with the prefix: events as JSON. */
   endTrace(): string {
     return onnxRuntime().endTrace(this.#handle);
   }

@@ -2,8 +2,8 @@ import { isMainThread } from 'node:worker_threads';
 import { ffi } from '@roofline/cuda/host';
 
 /**
- * Keeps ONNX Runtime's telemetry off, whatever the environment says. Its library for Linux starts an uploader as it
- * is first used, unless ORT_DISABLE_TELEMETRY is 1 then: call this before the library is loaded.
+ * Keeps ONNX Runtime's telemetry off, whatever the environment says. Its library for Linux starts an uploader at first use,
+ * unless ORT_DISABLE_TELEMETRY is 1 by then: call this before the library is loaded.
  */
 export function disableTelemetry(): void {
   process.env['ORT_DISABLE_TELEMETRY'] = '1';

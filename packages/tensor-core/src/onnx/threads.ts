@@ -2,7 +2,7 @@ import { DeviceError, type Environment, describeValue } from '@roofline/cuda/hos
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** As many as the largest machines have. Each costs a start, and of far more no op would see its end. */
+/** As many as the largest machines have. Starting each takes time; with far more, the first op would never finish. */
 const mostThreads = 1024;
 
 let requested: number | null = null;
@@ -37,7 +37,7 @@ export function threadsFromEnvironment(environment: Environment): number | null 
   return threads;
 }
 
-/** Cores that this process may use, hardware threads of one core counted once where the system tells. */
+/** Cores that this process may use; hardware threads of one core count once if the system reports them. */
 function physicalCores(): number {
   return Math.min(coresOf(cpuInformation()) || Infinity, availableParallelism());
 }

@@ -12,8 +12,8 @@ const aliasView: ViewOp<undefined> = defineView<undefined>({
 });
 
 /**
- * Another handle to the same elements, with the same history: what functions give whose result would be their input
- * itself, so that disposing the one never kills the other.
+ * Another handle to the same elements, with the same history. Functions whose result would be their input return it, so that
+ * disposing of one never disposes of the other.
  */
 export function alias(x: Tensor, ...rest: []): Tensor {
   requireTensor('alias', x);

@@ -15,7 +15,7 @@ import { outputIn } from './destination.ts';
 import { type Observer, observers, tellAfter, tellBefore } from './observers.ts';
 import type { ComputeOp, ViewOp } from './op.ts';
 
-/** Where outputs are to lie, by their indices; null or nothing for memory of their own. */
+/** Where to write outputs, by their indices; null or absent for new memory. */
 export type Destinations = readonly (Tensor | null)[];
 
 const anywhere: Destinations = [];
@@ -24,9 +24,9 @@ const anywhere: Destinations = [];
  * Runs an op: casts its inputs if autocast says so, infers its outputs, lowers it on its inputs' device, and
  * records it on the tape if an input requires a gradient. This is the only way that an op runs.
  *
- * Inside noGrad, as gradient rules are, an output is written to its destination and shares its storage. That is a hint:
- * the output lies elsewhere where shape, dtype or device differ, where the destination is not contiguous or begins at no
- * multiple of 16 bytes, where an input lies in its storage, or where a collective works on it.
+ * Inside noGrad, as in gradient rules, an output is written to its destination and shares its storage. That is a hint: the
+ * output gets memory of its own if shape, dtype or device differ, if the destination is not contiguous or not aligned to 16
+ * bytes, if an input is in its storage, or if a collective works on it.
  */
 export function apply<A>(
   op: ComputeOp<A>,
@@ -90,7 +90,7 @@ function run<A>(
   }
 }
 
-/** Runs an op over outputs that are there, and tells observers. */
+/** Runs an op with allocated outputs, and reports it to observers. */
 export function runOnDevice<A>(
   device: Device,
   op: ComputeOp<A>,
@@ -125,7 +125,7 @@ function convert(x: Tensor, dtype: DType): Tensor {
   return run(castOp, [x], { dtype }, anywhere)[0]!;
 }
 
-/** Runs an op of one output, which `destination` says where to write, as those of `apply` do. */
+/** Runs an op with one output, which is written to `destination` as `apply` does. */
 export function applyOne<A>(
   op: ComputeOp<A>,
   inputs: readonly Tensor[],
@@ -153,7 +153,7 @@ export function applyView<A>(op: ViewOp<A>, input: Tensor, attributes: A): Tenso
   return output;
 }
 
-/** Outputs that are not floating-point have no gradient, and what is written in place changes its history. */
+/** Records an op, unless no output is floating-point and so has a gradient. What is written in place gets the new history. */
 function record(
   op: ComputeOp<never>,
   inputs: readonly Tensor[],

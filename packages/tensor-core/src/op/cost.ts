@@ -9,7 +9,7 @@ export function bytesOf(specs: readonly TensorSpec[]): number {
   return specs.reduce((bytes, { shape, dtype }) => bytes + sizeOf(shape) * byteSize(dtype), 0);
 }
 
-/** The work of one call of `op`: what it says itself, else every input read and every output written once. */
+/** The work of one call of `op`: its own `cost`, or by default every input read and every output written once. */
 export function costOf<A>(
   op: ComputeOp<A>,
   inputs: readonly TensorSpec[],

@@ -3,13 +3,13 @@ import type { OnnxGraph, OnnxValue } from '../onnx/graph.ts';
 import type { TensorSpec } from '../base/memory-view.ts';
 
 /**
- * The op as ONNX nodes. float16 and bfloat16 inputs arrive as float32, and outputs are rounded to their dtype
- * by the device, so a lowering never meets them. `scalars` are rank-0 values, in the compute dtype for
- * pointwise ops, else float32 (float64 if that is what the op computes in).
+ * The op as ONNX nodes. float16 and bfloat16 inputs arrive as float32, and outputs are rounded to their dtype by the device,
+ * so a lowering never sees them. `scalars` are rank-0 values, in the compute dtype for pointwise ops, otherwise float32
+ * (float64 if the op computes in that).
  */
 export interface OnnxLowering<A> {
   readonly kind: 'onnx';
-  /** Inputs come as they lie in memory, with `transposed` set on those whose last two dimensions lie swapped. */
+  /** Inputs come as they are in memory, with `transposed` set on those whose last two dimensions are swapped there. */
   readonly strided?: boolean;
   /**
    * For element-wise ops of many nodes over large tensors, such as an optimizer's: the graph is run over pieces
@@ -19,8 +19,8 @@ export interface OnnxLowering<A> {
    */
   readonly chunked?: boolean;
   /**
-   * For element-wise ops: a mutated input is overwritten where it lies, if it is contiguous, in place of a buffer that
-   * takes its place. The order of nodes is that of `chunked`.
+   * For element-wise ops: a contiguous mutated input is overwritten in place, instead of being replaced by a new buffer. The
+   * order of nodes must be as for `chunked`.
    */
   readonly overwrites?: boolean;
   build(
@@ -31,12 +31,12 @@ export interface OnnxLowering<A> {
   ): readonly OnnxValue[];
 }
 
-/** The op in JavaScript or WebAssembly, over contiguous typed arrays, for what ONNX has no node. */
+/** The op in JavaScript or WebAssembly, on contiguous typed arrays, where ONNX has no node. */
 export interface HostLowering<A> {
   readonly kind: 'host';
-  /** The same as nodes, for graphs that leave this process: see `exportOnnx`. */
+  /** The same as ONNX nodes, for `exportOnnx`. */
   readonly nodes?: OnnxLowering<A>['build'];
-  /** Whether it throws for some values of its inputs. In a compiled program nothing of what comes behind runs before it. */
+  /** Whether it throws for some values of its inputs. The compiler then moves no later call before it. */
   readonly checksValues?: boolean;
   run(inputs: readonly HostArray[], outputs: readonly HostArray[], attributes: A): void;
 }

@@ -5,12 +5,12 @@ import { sameShape } from '../base/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import type { TensorSpec } from '../base/memory-view.ts';
 
-/** Kernels may write as many bytes at once, so that an output must begin at a multiple of them. */
+/** Kernels may write so many bytes at once, so an output must be aligned to them. */
 const widestWriteBytes = 16;
 
 /**
- * A handle to `destination` as an op's output of `spec`; null where it cannot be one, so that the output needs memory of
- * its own: it is not like the output, lies in the memory of an input, or something under way works on it.
+ * A handle to `destination` as an op's output of `spec`; null if the output needs memory of its own, because the destination
+ * has another shape, dtype or device, shares storage with an input, or is in use by something under way.
  */
 export function outputIn(
   destination: Tensor,

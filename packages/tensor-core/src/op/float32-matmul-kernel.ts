@@ -1,8 +1,8 @@
 import { DeviceError } from '@roofline/cuda/host';
 
 /**
- * What multiplies float32 matrices at full precision: `simt` is cublasLt on the ordinary units, `split-half` the
- * product on Hopper's tensor cores of matmul-split-half.ts, `auto` whichever is expected to be faster.
+ * What multiplies float32 matrices at full precision: `simt` is cublasLt on the CUDA cores, `split-half` is
+ * matmul-split-half.ts on Hopper's tensor cores, `auto` whichever is expected to be faster.
  */
 export type Float32MatmulKernel = 'auto' | 'simt' | 'split-half';
 
@@ -16,7 +16,7 @@ export function setFloat32MatmulKernel(kernel: Float32MatmulKernel): void {
 }
 
 export function getFloat32MatmulKernel(): Float32MatmulKernel {
-  // As other variables, it may be set to nothing.
+  // Like other variables, it may be set to an empty text.
   chosen ??= checked(process.env.ROOFLINE_FLOAT32_MATMUL || 'auto', 'ROOFLINE_FLOAT32_MATMUL');
   return chosen;
 }

@@ -7,8 +7,8 @@ export type Float32MatmulPrecision = 'highest' | 'high';
 let precision: Float32MatmulPrecision = 'highest';
 
 /**
- * How CUDA devices multiply float32 matrices from now on; the default is `highest`, as in PyTorch. Throws a CompileError in a
- * compiled function, which has one precision for all of a call.
+ * How CUDA devices multiply float32 matrices from now on; the default is `highest`, as in PyTorch. Throws a CompileError
+ * inside a compiled function, which has one precision for a whole call.
  */
 export function setFloat32MatmulPrecision(next: Float32MatmulPrecision): void {
   if (next !== 'highest' && next !== 'high') {

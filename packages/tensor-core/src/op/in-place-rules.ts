@@ -10,9 +10,9 @@ import type { Tensor } from '../tensor/tensor.ts';
 import type { ComputeOp } from './op.ts';
 
 /**
- * Throws unless `op` may write its mutated inputs: an AutogradError where the tape would miss the write, a ShapeError
- * where elements lie on one another, so that what they become would depend on the order of the writes, and a DeviceError
- * where something under way, such as a collective, works on the memory.
+ * Throws unless `op` may write its mutated inputs: an AutogradError if the tape would miss the write, a ShapeError if elements
+ * overlap, so that the result would depend on the order of writes, and a DeviceError if something under way, such as a
+ * collective, works on the memory.
  */
 export function checkInPlace(op: ComputeOp<never>, inputs: readonly Tensor[]): void {
   const mutates = op.mutates!;
@@ -30,7 +30,7 @@ export function checkInPlace(op: ComputeOp<never>, inputs: readonly Tensor[]): v
   for (let i = 0; i < mutates.length; i++) checkHistory(op, inputs[mutates[i]!]!, inputs);
 }
 
-/** The rules of PyTorch, but that a tensor with other handles or views, whose history PyTorch would mend too, is refused. */
+/** PyTorch's rules, except that a tensor with other handles or views is refused, whose history PyTorch would update. */
 function checkHistory(op: ComputeOp<never>, target: Tensor, inputs: readonly Tensor[]): void {
   const { name } = op;
   if (target.requiresGrad && target.isLeaf) {

@@ -1,14 +1,14 @@
 import { checkFunction, checkObject, wrongArgument } from '@roofline/cuda/host';
 import type { Tensor } from '../tensor/tensor.ts';
-import type { ProgramReplay } from './replay.ts';
+import type { Replay } from './replay.ts';
 import type { ComputeOp } from './op.ts';
 
 /**
- * Sees what happens to tensors: profilers, memory recorders and tracers hook in here and nowhere else. Each method is
- * called while nothing has been queued yet, but `after` and `afterReplay`.
+ * Sees what happens to tensors: profilers, memory recorders and tracers hook in here and nowhere else. Each method, except
+ * `after` and `afterReplay`, is called before anything has been queued.
  *
- * Compiled functions run op by op, unfused, while somebody observes who has `before` or `after`: on the CPU always, on
- * a GPU unless that observer has `beforeReplay` too. Then the program runs as it does unobserved.
+ * While an observer has `before` or `after`, compiled functions run op by op, unfused: on the CPU always, on a GPU unless that
+ * observer also has `beforeReplay`, in which case the compiled graph runs as if unobserved.
  */
 export interface Observer {
   /** An op is about to run. Outputs are allocated; where it mutates they are inputs. */
@@ -20,10 +20,10 @@ export interface Observer {
   ): void;
   /** The op of the last `before` has run, or has thrown if `failed`. */
   after?(op: ComputeOp<never>, failed: boolean): void;
-  /** A program is about to be launched as one graph; its ops are not told of one by one. */
-  beforeReplay?(replay: ProgramReplay): void;
-  /** The program of the last `beforeReplay` has been launched, or could not be if `failed`. */
-  afterReplay?(replay: ProgramReplay, failed: boolean): void;
+  /** A compiled graph is about to be launched; its ops are not reported one by one. */
+  beforeReplay?(replay: Replay): void;
+  /** The graph of the last `beforeReplay` has been launched, or could not be if `failed`. */
+  afterReplay?(replay: Replay, failed: boolean): void;
   /** The host reads elements of a tensor, as `toTypedArray` does. */
   hostRead?(source: Tensor): void;
   /** The host is about to write all elements of a new tensor, for the function `owner`. */
@@ -32,12 +32,12 @@ export interface Observer {
   deviceCopy?(source: Tensor, target: Tensor): void;
 }
 
-/** Those that observe now; for `apply` and the transfers, which look at its length first. */
+/** The current observers; exported for `apply` and transfers, which check its length first. */
 export const observers: Observer[] = [];
 
 /**
- * Tells `observer` of every op, host read, host write and copy between devices; returns a function that ends that.
- * Throws a RooflineError for an object of other methods alone.
+ * Reports every op, host read, host write and copy between devices to `observer`; returns a function that ends that. Throws a
+ * RooflineError for an object that has only other methods.
  */
 export function observeOps(observer: Observer): () => void {
   checkObserver(observer);
@@ -73,7 +73,7 @@ function checkObserver(observer: Observer): void {
   }
 }
 
-/** Tells all that observe, and adds each to `told` once it has been. */
+/** Tells all observers, and adds each to `told` afterwards. */
 export function tellBefore(
   told: Observer[],
   op: ComputeOp<never>,
@@ -87,7 +87,9 @@ export function tellBefore(
   }
 }
 
-/** Tells those that `tellBefore` told and that observe still; throws what one of them threw once all have been. */
+/**
+ * Tells those that `tellBefore` told and that still observe; throws the first error of one of them once all have been told.
+ */
 export function tellAfter(told: readonly Observer[], op: ComputeOp<never>, failed: boolean): void {
   tellEach(told, (observer) => observer.after?.(op, failed));
 }
@@ -104,13 +106,13 @@ function tellEach(told: readonly Observer[], tell: (observer: Observer) => void)
   if (errors.length > 0) throw errors[0];
 }
 
-/** Whether somebody observes who has to see the ops of a program one by one; `replays` if its replays can be told of. */
+/** Whether an observer must see the ops of a compiled function one by one; `replays` says whether it can report replays. */
 export function mustSeeOps(replays: boolean): boolean {
   return observers.some(({ before, after, beforeReplay }) => (before || after) && !(replays && beforeReplay));
 }
 
-/** Runs `launch` between telling all that observe that a program is launched and that it has been. */
-export function observeReplay(replay: () => ProgramReplay, launch: () => void): void {
+/** Runs `launch`, reporting the replay to all observers before and after. */
+export function observeReplay(replay: () => Replay, launch: () => void): void {
   if (observers.length === 0) return launch();
   const described = replay();
   const told: Observer[] = [];

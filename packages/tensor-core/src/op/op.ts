@@ -10,7 +10,7 @@ import type { Tensor } from '../tensor/tensor.ts';
 export interface Cost {
   readonly flops: number;
   readonly bytesMoved: number;
-  /** Which ceiling its FLOPs or bytes stand under. Default: memory. */
+  /** Which ceiling bounds it. Default: memory. */
   readonly boundBy?: 'tensorCores' | 'memory';
 }
 
@@ -21,29 +21,29 @@ export interface GradientContext<A> {
   readonly gradients: readonly (Tensor | null)[];
   /** Whether the gradient of input `i` is wanted. */
   readonly needs: readonly boolean[];
-  /** As they were given: autocast may have cast what `input` returns. Gradients are cast to these dtypes. */
+  /** The inputs as given, whereas autocast may have cast what `input` returns. Gradients are cast to these dtypes. */
   readonly inputSpecs: readonly TensorSpec[];
   readonly outputSpecs: readonly TensorSpec[];
   input(index: number): Tensor;
   output(index: number): Tensor;
   /**
-   * Where the gradient of input `index` had better lie, such as in a bucket of gradients, or null. Give it to the last op of
-   * that gradient alone, as `apply` and `applyOne` take it, and its output to no other input; each is given out once. A
-   * gradient that lies elsewhere is copied there.
+   * The preferred place of the gradient of input `index`, such as in a bucket of gradients, or null. Pass it to `apply` or
+   * `applyOne` of the last op of that gradient only, and use that output for no other input; each is returned once. A gradient
+   * that is made elsewhere is copied there.
    */
   destination(index: number): Tensor | null;
 }
 
 /**
- * How autocast treats an op: `lower` and `float32` cast its floating-point inputs to the low dtype or to float32;
- * a `promote` op takes them as they come and works in the widest, and `none` is left alone.
+ * How autocast treats an op: `lower` and `float32` cast its floating-point inputs to the low dtype or to float32; a `promote`
+ * op takes them as they are and works in the widest, and `none` is left alone.
  */
 export type AutocastClass = 'lower' | 'float32' | 'promote' | 'none';
 
 interface OpBase<A> {
   readonly name: string;
   readonly autocast: AutocastClass;
-  /** Given which inputs need a gradient, what to keep for the backward pass. Default: nothing. */
+  /** What to keep for the backward pass, given which inputs need a gradient. Default: nothing. */
   saves?(needs: readonly boolean[]): Saves;
   /** Gradients of the inputs, in their order; null where not wanted. An op without one is not differentiable. */
   gradient?(context: GradientContext<A>): readonly (Tensor | null)[];
@@ -61,8 +61,8 @@ export interface ComputeOp<A> extends OpBase<A> {
   /** The part of the attributes that selects a kernel or graph. Default: all of them, as JSON. */
   variant?(attributes: A): string;
   /**
-   * The same in smaller ops, with their gradients, for a fused op: what its tests hold it against, and what serves
-   * where no fused lowering exists. Gives the outputs that a caller sees, which come first; call it in a scope.
+   * For a fused op, the same in smaller ops, with their gradients: tests compare the op to it, and it serves where there is no
+   * fused lowering. Returns the outputs that callers see, which come first; call it in a scope.
    */
   reference?(inputs: readonly Tensor[], attributes: A): readonly Tensor[];
   /** Default: no FLOPs, every input read and every output written once. */
@@ -77,10 +77,10 @@ export interface ViewOp<A> extends OpBase<A> {
   layout(input: Layout, attributes: A): Layout;
 }
 
-/** An op that computes, of attributes of type `A`. */
+/** An op that computes, with attributes of type `A`. */
 export type Op<A> = ComputeOp<A>;
 
-/** Defines an op that computes; this is the one place where everything about it is said. */
+/** Defines an op that computes, everything about it in one place. */
 export function defineOp<A = undefined>(definition: Omit<ComputeOp<A>, 'kind'>): ComputeOp<A> {
   checkDefinition('defineOp', definition, [...common, ...ofCompute]);
   checkFunction('defineOp', 'infer', definition.infer);
@@ -96,12 +96,12 @@ export function defineView<A>(definition: Omit<ViewOp<A>, 'kind'>): ViewOp<A> {
   return { ...definition, kind: 'view' };
 }
 
-// A definition may be made of another op.
+// A definition may be a spread of another op, which has a `kind`.
 const autocastClasses: readonly AutocastClass[] = ['lower', 'float32', 'promote', 'none'];
 const common = ['kind', 'name', 'autocast', 'saves', 'gradient'];
 const ofCompute = ['infer', 'mutates', 'scalars', 'variant', 'reference', 'cost', 'cuda', 'cpu'];
 
-/** A gradient under a name that is not known would leave the op without one. */
+/** Refuses unknown names: a misspelt `gradient` would leave the op without one. */
 function checkDefinition(
   owner: string,
   definition: { readonly name: string; readonly autocast: AutocastClass },

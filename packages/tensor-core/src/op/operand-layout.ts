@@ -1,13 +1,13 @@
 import { type DType, byteSize } from '../base/dtype.ts';
 import type { Layout } from '../base/shape.ts';
 
-/** A layout, in a storage of so many elements. */
+/** A layout in a storage of `storageSize` elements. */
 export interface OperandLayout extends Layout {
   readonly dtype: DType;
   readonly storageSize: number;
 }
 
-/** A tensor, of a program or by itself, and the bytes of its storage. */
+/** A tensor or an operand of a graph, with its storage's bytes. */
 interface Stored extends Omit<OperandLayout, 'storageSize'> {
   readonly storage: { readonly byteLength: number };
 }

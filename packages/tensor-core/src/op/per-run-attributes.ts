@@ -8,14 +8,14 @@ interface PerRunAttributes {
   readonly next: () => unknown;
 }
 
-/** Those of the call under way, if it has any. */
+/** Those of the current call, if it has any. */
 let current: PerRunAttributes | null = null;
 
 /**
- * Like `apply`, with attributes that the host calculates anew for each run: a learning rate, the place in a sequence of
- * random numbers. `next` is called once here, and once in each run of a compiled program, before the op, in the program's order;
- * what it counts up it counts there too. Only what needs no other kernel or graph may change (an op's `scalars`, arguments of
- * its kernel). Throws what `next` and `apply` throw.
+ * Like `apply`, with attributes that the host calculates again for each run, such as a learning rate or the place in a
+ * sequence of random numbers. `next` is called once here, and once in each replay of a compiled function, before the op, in
+ * the order of the calls; counters that it advances advance there, too. Only what needs no other kernel or graph may change:
+ * an op's `scalars`, and arguments of its kernel. Throws what `next` and `apply` throw.
  */
 export function applyLive<A>(op: ComputeOp<A>, inputs: readonly Tensor[], next: () => A): Tensor[] {
   requireComputeOp('applyLive', op);
@@ -30,7 +30,7 @@ export function applyLive<A>(op: ComputeOp<A>, inputs: readonly Tensor[], next: 
   }
 }
 
-/** What gives the next attributes of the op that an observer sees with `attributes`; null where they stay. */
+/** The `next` of the op that an observer sees with `attributes`; null if its attributes do not change. */
 export function perRunSourceOf(attributes: unknown): (() => unknown) | null {
   return current !== null && current.attributes === attributes ? current.next : null;
 }

@@ -4,7 +4,7 @@ import type { OpenRange } from '../tensor/ranges/range.ts';
 import type { ComputeOp } from './op.ts';
 import type { OperandLayout } from './operand-layout.ts';
 
-/** One op of a program, in one of its runs. */
+/** One op of a graph, in one replay. */
 export interface ReplayedOp {
   readonly op: ComputeOp<never>;
   readonly inputs: readonly OperandLayout[];
@@ -12,19 +12,19 @@ export interface ReplayedOp {
   readonly attributes: unknown;
 }
 
-/** One call of a program's graph. */
+/** One call of a graph, in one replay. */
 export interface ReplayedCall extends ReplayedOp {
   /** The innermost of the ranges around it in the compiled function; its `path` has the names of all. */
   readonly range: OpenRange | null;
-  /** The ops that it does the work of, in their order, where it is several in one; else none. */
+  /** For a fused call the ops that it replaces, in their order; else empty. */
   readonly members: readonly ReplayedOp[];
-  /** The kernels, copies and fills that it is in the graph. They run one behind the other. */
+  /** How many kernels, copies and fills it is in the CUDA graph. They run one after the other. */
   readonly nodes: number;
 }
 
-/** One launch of a program as a graph. */
-export interface ProgramReplay {
-  /** Of the compiled function; empty for one without a name. */
+/** One launch of a compiled graph. */
+export interface Replay {
+  /** Of the compiled function; empty if it has none. */
   readonly name: string;
   readonly device: Device;
   /** In the order in which they run. */

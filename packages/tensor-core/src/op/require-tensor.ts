@@ -2,12 +2,12 @@ import { DTypeError } from '../base/errors.ts';
 import { RooflineError, describeValue, wrongArgument } from '@roofline/cuda/host';
 import { Tensor } from '../tensor/tensor.ts';
 
-/** Throws a DTypeError, which names `op`, unless `x` is a tensor: TypeScript tells most callers, JavaScript's none. */
+/** Throws a DTypeError, which names `op`, unless `x` is a tensor, which TypeScript checks only for callers that use it. */
 export function requireTensor(op: string, x: Tensor): void {
   if (!(x instanceof Tensor)) throw notATensor(op, x);
 }
 
-/** The same for each of a list. Throws a RooflineError (code ARGUMENT) for what is no list. */
+/** The same for each of a list. Throws a RooflineError (code ARGUMENT) unless it is a list. */
 export function requireTensors(op: string, tensors: readonly Tensor[]): void {
   if (!Array.isArray(tensors)) throw wrongArgument(op, 'its tensors', 'a list', tensors);
   for (let i = 0; i < tensors.length; i++) {
@@ -20,11 +20,11 @@ export function notATensor(op: string, x: unknown): DTypeError {
 }
 
 /**
- * Throws a RooflineError (code OPTION) for arguments behind the last parameter, such as options where a function takes
- * none: they would be ignored silently. What `Array.map` gives behind an element is let through.
+ * Throws a RooflineError (code OPTION) for arguments after the last parameter, such as options that a function does not take:
+ * they would be ignored silently. What `Array.map` passes after an element is accepted.
  */
 export function refuseMore(op: string, rest: readonly unknown[]): void {
-  // So small that it is compiled into its callers, which then make no list of nothing.
+  // So small that V8 inlines it into its callers, which then allocate no empty list.
   if (rest.length > 0) refuse(op, rest);
 }
 

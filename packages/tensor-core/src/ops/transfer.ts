@@ -16,7 +16,7 @@ export function toTypedArray(x: Tensor): TypedArray {
   return readElements(x);
 }
 
-/** The same for what is no read by the host's program; observers are not told. */
+/** The same for internal reads, which are not reported to observers. */
 export function readElements(x: Tensor): TypedArray {
   const data = typedArray(x.dtype, x.size);
   if (x.size === 0) return data;
@@ -39,7 +39,7 @@ export function toArray(x: Tensor): NestedNumbers {
   return nest(toFlatArray(x), x.shape, 0, 0);
 }
 
-/** The elements of `flat` from `start` on that the dimensions from `dimension` on hold. */
+/** The elements of `flat` from `start` on, nested by the dimensions from `dimension` on. */
 function nest(flat: readonly number[], shape: Shape, dimension: number, start: number): NestedNumbers {
   if (dimension === shape.length) return flat[start]!;
   const size = sizeOf(shape.slice(dimension + 1));

@@ -7,7 +7,7 @@ import type {
   MemoryStatistics,
 } from '@roofline/cuda/host';
 
-/** What tensor-core asks of a device. Nothing above this interface knows which device it speaks to. */
+/** What tensor-core needs of a device. Nothing above this interface knows which device it uses. */
 export interface Device {
   readonly type: 'cpu' | 'cuda';
   readonly index: number;
@@ -24,8 +24,8 @@ export interface Device {
   /** Copies a buffer's bytes to the host, after everything queued before has run. */
   read(buffer: DeviceBuffer, byteOffset: number, bytes: Uint8Array): void;
   /**
-   * Runs `op`, which `defineOp` gave, queued behind all that was asked before. Inputs may be strided views; outputs are contiguous
-   * and uninitialised, except that output `i` is input `op.mutates[i]` itself for an op that mutates.
+   * Queues `op`, made by `defineOp`, after everything queued before. Inputs may be strided views; outputs are contiguous and
+   * uninitialised, except that for an op that mutates output `i` is input `op.mutates[i]` itself.
    */
   run(
     op: { readonly name: string },
@@ -40,11 +40,11 @@ export interface Device {
   readonly allocatedBytes: number;
   memoryStatistics(): MemoryStatistics;
   resetPeakMemory(): void;
-  /** Tells `observer` of every allocation and free from now on, or nobody; returns the one before. */
+  /** Reports every allocation and free to `observer` from now on, or to no one for null; returns the observer before. */
   observeMemory(observer: MemoryObserver | null): MemoryObserver | null;
-  /** What the allocator holds of the system, and what of it is handed out. */
+  /** What the allocator has reserved from the system, and which parts are in use. */
   memorySegments(): MemorySegment[];
-  /** Gives cached blocks, and on the CPU what ONNX Runtime keeps between graphs, back to the system. */
+  /** Gives cached blocks back to the system, and on the CPU what ONNX Runtime keeps between graphs. */
   emptyCache(): void;
   /** Facts for records: driver, compute capability, multiprocessors, threads... */
   properties(): Record<string, string | number>;

@@ -12,7 +12,7 @@ import { Storage } from './storage/storage.ts';
 import { watchedChanges } from './storage/watched-changes.ts';
 import { tracing } from './tracing.ts';
 
-/** Called with a leaf whose gradient has come, and whether that had to be copied into the buffer that the leaf was given. */
+/** Called with a leaf whose gradient has come, and whether that had to be copied into the leaf's gradient buffer. */
 export type GradientHook = (parameter: Tensor, wasCopied: boolean) => void;
 
 /** The end of the tape at a leaf: gradients that arrive here are added to `tensor.grad`. */
@@ -20,7 +20,7 @@ export class LeafNode {
   readonly tensor: Tensor;
   /** Where the first gradient is written; null to keep it where it is. */
   gradientBuffer: Tensor | null = null;
-  /** The backward pass that may have written a gradient there which `tensor.grad` does not show yet. */
+  /** The backward pass that may have written a gradient there that is not yet in `tensor.grad`. */
   bufferWriter: object | null = null;
   readonly hooks = new Set<GradientHook>();
 
@@ -38,8 +38,8 @@ export function edgesOf(node: TapeNode): readonly (Edge | null)[] {
 }
 
 /**
- * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage.
- * Dispose it, or let a `scope` do so; the garbage collector is only a safety net.
+ * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage. Dispose of it, or let
+ * a `scope` do so; the garbage collector is only a safety net.
  */
 export class Tensor extends Scoped implements MemoryView {
   readonly shape: Shape;
@@ -53,15 +53,15 @@ export class Tensor extends Scoped implements MemoryView {
   readonly size: number;
   readonly isContiguous: boolean;
   #grad: Tensor | null = null;
-  /** The leaf whose `grad` this is, and with which it ends; null once somebody has taken it. */
+  /** The leaf whose `grad` this is, and with which it is disposed of; null once someone has taken it. */
   #leafOfGrad: Tensor | null = null;
   #node: TapeNode | null = null;
   #outputIndex = 0;
   #leaf: LeafNode | null = null;
-  /** The leaf entry while no gradient is required: with its hooks and its buffer it is there again once one is. */
+  /** The leaf entry while no gradient is required: it returns, with its hooks and buffer, once one is. */
   #frozenLeaf: LeafNode | null = null;
   #disposed = false;
-  /** What is freed if this handle is collected undisposed; null where a scope owns it. */
+  /** What is freed if this handle is garbage-collected undisposed; null if a scope owns it. */
   #held: Held | null = null;
 
   /** Takes over one reference of `storage`. Tensors are made by the creation functions and by ops. */
@@ -95,7 +95,7 @@ export class Tensor extends Scoped implements MemoryView {
     return this.size * byteSize(this.dtype);
   }
 
-  /** Where the first element lies in the device's memory, now: in-place ops on the CPU and replays of programs may move it. */
+  /** The current address of the first element: in-place ops on the CPU and replays of compiled functions may move it. */
   get address(): number {
     return this.storage.buffer.address + this.offset * byteSize(this.dtype);
   }
@@ -105,8 +105,8 @@ export class Tensor extends Scoped implements MemoryView {
   }
 
   /**
-   * The sum of the gradients that backward passes have brought to this leaf. It is disposed with the leaf, unless it was
-   * given to `keep` or the leaf's scope returns it.
+   * The sum of the gradients of backward passes for this leaf. It is disposed of with the leaf, unless it was passed to `keep`
+   * or the leaf's scope returns it.
    */
   get grad(): Tensor | null {
     tracing.active?.gradientRead(this, this.#grad);
@@ -133,7 +133,7 @@ export class Tensor extends Scoped implements MemoryView {
     return this.scope ?? this.#leafOfGrad?.scope ?? null;
   }
 
-  /** Hands this over, away from the leaf whose gradient it is too; internal, see `keep`. */
+  /** Moves it to another scope, also away from the leaf whose gradient it is; internal, see `keep`. */
   override moveTo(scope: Scope | null): void {
     this.#leafOfGrad = null;
     super.moveTo(scope);
@@ -149,7 +149,7 @@ export class Tensor extends Scoped implements MemoryView {
     return this.#outputIndex;
   }
 
-  /** Says that output `index` of a tape entry is this tensor, which takes a reference of the entry; internal. */
+  /** Makes this tensor output `index` of a tape entry, with a reference to the entry; internal. */
   setHistory(node: TapeNode, index: number): void {
     node.retain();
     this.#node?.release();
@@ -158,7 +158,7 @@ export class Tensor extends Scoped implements MemoryView {
     if (this.#held) this.#held.node = node;
   }
 
-  /** True for a tensor that no recorded op made. */
+  /** Whether no recorded op has made it. */
   get isLeaf(): boolean {
     return this.#node === null;
   }
@@ -174,7 +174,7 @@ export class Tensor extends Scoped implements MemoryView {
     return this.#leaf;
   }
 
-  /** Makes this leaf collect gradients in `grad`, or stop to. */
+  /** Makes this leaf collect gradients in `grad`, or stop doing so. */
   requiresGrad_(requires = true): this {
     this.assertAlive('requiresGrad_');
     checkFlag('requiresGrad_', 'whether a gradient is required', requires);
@@ -203,9 +203,9 @@ export class Tensor extends Scoped implements MemoryView {
   }
 
   /**
-   * Calls `hook` after each backward pass has added its last contribution to `grad` of this leaf; data
-   * parallelism starts its all-reduce there. It is also told whether the gradient had to be copied into the buffer of
-   * `setGradientBuffer`. Returns a function that removes the hook.
+   * Calls `hook` after each backward pass has added its last contribution to `grad` of this leaf; data parallelism starts its
+   * all-reduce there. Its second argument is whether the gradient had to be copied into the buffer of `setGradientBuffer`.
+   * Returns a function that removes the hook.
    */
   onGradientAccumulated(hook: GradientHook): () => void {
     if (!this.#leaf) {
@@ -221,16 +221,16 @@ export class Tensor extends Scoped implements MemoryView {
   }
 
   /**
-   * Has the gradient of this leaf lie in `buffer`, such as a slice of a flat one: where `grad` is null, a backward pass
-   * writes its gradient there and makes `grad` a handle to it; where there is a `grad`, it adds to that as always. Until
-   * then a pass may have left a part of a gradient in it.
+   * Makes backward passes write the gradient of this leaf to `buffer`, such as a slice of a flat one: if `grad` is null, a
+   * pass writes there and makes `grad` a handle to it; if there is a `grad`, it adds to that as always. Meanwhile the buffer
+   * may hold part of a gradient.
    *
-   * Products (`matmul`, `linear`), `embedding`, `rmsNorm` and `layerNorm` write the gradients of their parameters
-   * there at once, and further uses of a parameter add to that. Gradients of other ops, such as those summed over
-   * dimensions that were broadcast, are made elsewhere and copied, as are all where the buffer begins at no multiple of 16
-   * bytes or where the function is being compiled.
+   * Products (`matmul`, `linear`), `embedding`, `rmsNorm` and `layerNorm` write the gradients of their parameters there
+   * directly, and further uses of a parameter add to that. Gradients of other ops, such as those summed over broadcast
+   * dimensions, are made elsewhere and copied; so are all gradients if the buffer is not aligned to 16 bytes or the function
+   * is being compiled.
    *
-   * The buffer stays the caller's, who keeps it alive; null takes it away again. Throws an AutogradError for a tensor that
+   * The buffer remains the caller's, who must keep it alive; null removes it. Throws an AutogradError for a tensor that
    * collects no gradient, and a ShapeError, DTypeError or DeviceError for a buffer that is not contiguous or not like it.
    */
   setGradientBuffer(buffer: Tensor | null): void {
@@ -245,12 +245,12 @@ export class Tensor extends Scoped implements MemoryView {
     if (this.storage.isWatched) watchedChanges.gradients++;
   }
 
-  /** What `setGradientBuffer` has set; null for none. */
+  /** The buffer of `setGradientBuffer`; null for none. */
   get gradientBuffer(): Tensor | null {
     return this.#leaf?.gradientBuffer ?? null;
   }
 
-  /** Whether `onGradientAccumulated` has any to call. */
+  /** Whether there are hooks of `onGradientAccumulated`. */
   get hasGradientHooks(): boolean {
     return this.#leaf !== null && this.#leaf.hooks.size > 0;
   }
@@ -281,7 +281,7 @@ export class Tensor extends Scoped implements MemoryView {
     else this.#held = watchForLeak(this, this.#leaf && extentOf(this));
   }
 
-  /** Gives this handle's reference to the storage back. Disposing twice is harmless. */
+  /** Drops this handle's reference to the storage. Disposing twice is harmless. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;

@@ -45,7 +45,7 @@ describe('backward', () => {
     });
   });
 
-  it('brings nothing to a leaf that requires no gradient any more', () => {
+  it('gives nothing to a leaf that no longer requires a gradient', () => {
     t.scope(() => {
       const x = t.tensor([1, 2], { requiresGrad: true });
       const y = t.sum(t.mul(x, x));
@@ -55,7 +55,7 @@ describe('backward', () => {
     });
   });
 
-  it('refuses what is no tensor, no option and no function', () => {
+  it('refuses what is not a tensor, an option or a function', () => {
     t.scope(() => {
       const y = t.sum(t.tensor([1], { requiresGrad: true }));
       const options = { retainGraph: true } as unknown;
@@ -70,7 +70,7 @@ describe('backward', () => {
     });
   });
 
-  it('refuses a gradient that lies on another device, and leaves the graph as it was', () => {
+  it('refuses a gradient on another device, and leaves the graph as it was', () => {
     t.scope(() => {
       const x = leaf([1, 2]);
       const y = t.mul(x, x);
@@ -106,7 +106,7 @@ describe('backward', () => {
     });
   });
 
-  it('records nothing under noGrad, and nothing behind detach', () => {
+  it('records nothing under noGrad, and nothing after detach', () => {
     t.scope(() => {
       const x = leaf([2]);
       expect(t.noGrad(() => t.mul(x, x)).requiresGrad).toBe(false);

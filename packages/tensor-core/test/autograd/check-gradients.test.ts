@@ -43,7 +43,7 @@ describe('checkGradients', () => {
     t.checkGradients((a) => t.mul(a!, 2), [low], { epsilon: 2 ** -4, tolerance: 2 ** -3 });
   });
 
-  it('hands integers and bools on as they are', () => {
+  it('passes integers and bools on as they are', () => {
     const chosen = t.tensor([1, 0, 1], { dtype: 'bool' });
     t.checkGradients((a, which) => t.where(which!, a!, t.mul(a!, a!)), [x(), chosen]);
     t.checkGradients((a, n) => t.mul(a!, n!), [x(), t.tensor([1, 2, 3], { dtype: 'int64' })]);

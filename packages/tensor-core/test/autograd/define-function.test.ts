@@ -153,7 +153,7 @@ describe('defineFunction', () => {
     });
   });
 
-  it('brings the gradients of one tensor given twice to each of the outputs, and none to integers', () => {
+  it('gives each of the outputs that are one tensor its gradient, and integers none', () => {
     t.scope(() => {
       const x = leaf([3, 4]);
       const twice = t.defineFunction<t.Tensor[]>({
@@ -171,7 +171,7 @@ describe('defineFunction', () => {
     });
   });
 
-  it('refuses what is no tensor, as an input, an output, saved or a gradient', () => {
+  it('refuses what is not a tensor, as an input, an output, saved or a gradient', () => {
     t.scope(() => {
       const broken = (forward: unknown, backward: unknown, saved: unknown = leaf([1])) =>
         t.defineFunction<t.Tensor>({
@@ -253,7 +253,7 @@ describe('checkpoint', () => {
 });
 
 describe('onBackwardFinished', () => {
-  it('is called once, behind the outermost pass, without recording', () => {
+  it('is called once, after the outermost pass, without recording', () => {
     t.scope(() => {
       const x = leaf([1, 2]);
       const calls: unknown[] = [];
@@ -289,7 +289,7 @@ describe('onBackwardFinished', () => {
     });
   });
 
-  it('tells of the failure of a hook too', () => {
+  it('reports the failure of a hook too', () => {
     t.scope(() => {
       let failures = 0;
       const remove = t.onBackwardFinished(

@@ -36,13 +36,13 @@ it.each<[string, (x: t.Tensor) => unknown, string]>([
   const x = t.exp(leaf);
   expect(() => run(x)).toThrow(message);
   expect(() => run(x)).toThrow(message);
-  // The handles are all that holds the graph.
+  // Only the handles hold the graph.
   x.dispose();
   leaf.dispose();
   expect(live()).toBe(before);
 });
 
-it('an op whose saves name what there is not throws an AutogradError', () => {
+it('an op that saves something nonexistent throws an AutogradError', () => {
   const x = t.ones([4], { requiresGrad: true });
   expect(() => t.apply(wrongSaves, [x], undefined)).toThrow(t.AutogradError);
   x.dispose();

@@ -3,7 +3,7 @@ import * as t from '../../src/index.ts';
 import { describeOnDevices } from '../op-cases/support/devices.ts';
 
 describeOnDevices((open) => {
-  /** A leaf [1, 2] and the middle two elements of a flat buffer of 7s, where its gradient is to lie. */
+  /** A leaf [1, 2] and the middle two elements of a flat buffer of 7s, where its gradient goes. */
   const withBuffer = (dtype: t.DType = 'float32') => {
     const device = open();
     const x = t.tensor([1, 2], { dtype, device, requiresGrad: true });
@@ -70,7 +70,7 @@ describeOnDevices((open) => {
       expect(flat.toFlatArray()).toEqual([7, 4, 4, 7]);
       expect(arrivals).toHaveLength(1);
       x.grad = null;
-      // What is taken away meanwhile does not come back.
+      // A buffer that is removed meanwhile does not come back.
       x.requiresGrad_(false);
       x.setGradientBuffer(null);
       remove();

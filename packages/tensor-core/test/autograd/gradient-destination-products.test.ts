@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 
-/** A square leaf [4, 4], its gradient's place behind four other elements, and what `loss` of such a leaf brings it. */
+/** A square leaf [4, 4], its gradient's slice after four other elements, and the gradient that `loss` gives such a leaf. */
 function withPlace(loss: (weight: t.Tensor) => t.Tensor) {
   const weight = counting().requiresGrad_();
   const flat = t.full([24], NaN);
@@ -47,7 +47,7 @@ it.each<[string, (w: t.Tensor) => t.Tensor, string[]]>([
 it('a gradient that was written early is not lost to a checkpoint that is differentiated before it arrives', () => {
   t.scope(() => {
     const x = counting().requiresGrad_();
-    // The gradient of W as the first operand is there before the checkpoint brings another.
+    // The gradient of W as the first operand is there before the checkpoint adds another.
     const loss = (w: t.Tensor) =>
       weighted(
         t.matmul(

@@ -26,7 +26,7 @@ describeOnDevices((open) => {
 
   const counting = (...shape: number[]) =>
     t.reshape(t.arange(1, sizeOf(shape) + 1, 1, { device: open(), dtype: 'float32' }), shape);
-  /** Leaves of these shapes and, for their gradients, places in a flat buffer of NaN, each on a multiple of 16 bytes. */
+  /** Leaves of these shapes and, for their gradients, slices of a flat buffer of NaN, each aligned to 16 bytes. */
   const leavesOf = (...shapes: number[][]) => {
     const starts = [0];
     for (const shape of shapes) starts.push(starts.at(-1)! + 4 * Math.ceil(sizeOf(shape) / 4));
@@ -56,7 +56,7 @@ describeOnDevices((open) => {
     loss(plain).backward();
     return gradientsOf(plain);
   };
-  /** Which ops a backward pass of `loss` runs; its gradients are right and lie in the buffer. */
+  /** Which ops a backward pass of `loss` runs; expects its gradients to be right and in the buffer. */
   const opsInto = (flat: t.Tensor, leaves: readonly t.Tensor[], loss: Loss) => {
     const expected = expectedOf(leaves, loss);
     const result = loss(leaves);
@@ -67,11 +67,11 @@ describeOnDevices((open) => {
   };
   const rows = (weight: t.Tensor, ...ids: number[]) =>
     t.embedding(weight, t.tensor(ids, { device: open(), dtype: 'int64' }));
-  /** Of a leaf [3, 4]. */
+  /** A loss of a leaf [3, 4]. */
   const lookup: Loss = ([weight]) => t.sum(t.mul(rows(weight!, 0, 2, 2), counting(3, 4)));
   const writes = (names: readonly string[]) => names.filter((name) => /^(copy_?|add_)$/.test(name));
 
-  it('embeddings and norms write gradients where they are to lie, without a fill, an add or a copy', () => {
+  it('embeddings and norms write gradients into their buffers, without a fill, an add or a copy', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([5, 4], [4], [4], [4]);
       const loss: Loss = ([table, gain, scale, bias]) => {
@@ -96,7 +96,7 @@ describeOnDevices((open) => {
       const twice: Loss = ([w]) => t.sum(t.mul(rows(w!, 0, 1), t.mul(rows(w!, 1, 2), counting(2, 4))));
       expect(writes(opsInto(flat, leaves, twice))).toEqual(['add_']);
       forget(weight);
-      // Of one of them the gradient is made elsewhere, whichever comes first.
+      // The gradient of one of them is made elsewhere, whichever comes first.
       const mixed: Loss = ([w]) => t.add(lookup([w!]), t.sum(t.mul(w!, w!)));
       opsInto(flat, leaves, mixed);
       forget(weight);
@@ -112,7 +112,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('tells what was copied: gradients of other ops, and those whose place is not on a multiple of 16 bytes', () => {
+  it('reports what was copied: gradients of other ops, and those whose address is not a multiple of 16 bytes', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([3, 4], [4]);
       const copies = leaves.map(copiesOf);
@@ -133,7 +133,7 @@ describeOnDevices((open) => {
       const { flat, leaves } = leavesOf([3, 4]);
       const [weight] = leaves as [t.Tensor];
       const [expected] = expectedOf(leaves, lookup);
-      // A handle that the user keeps sees what comes later, as it is one to the buffer.
+      // A handle that the user keeps sees later gradients, because it is one to the buffer.
       lookup(leaves).backward();
       const kept = weight.grad!;
       weight.grad = null;
@@ -141,7 +141,7 @@ describeOnDevices((open) => {
       expect(kept.toFlatArray()).toEqual(expected);
       kept.dispose();
       forget(weight);
-      // A gradient of the user's own is added to.
+      // A gradient that the user has set is added to.
       weight.grad = t.keep(t.ones([3, 4], { device: open() }));
       lookup(leaves).backward();
       expect(weight.grad.toFlatArray()).toEqual(expected!.map((value) => value + 1));
@@ -162,7 +162,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('a pass that fails half-way leaves no gradient, and the next one writes anew', () => {
+  it('a pass that fails half-way leaves no gradient, and the next one writes it again', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([4]);
       const [gain] = leaves as [t.Tensor];
@@ -175,7 +175,7 @@ describeOnDevices((open) => {
       });
       const bias = counting(4).requiresGrad_();
       const loss: Loss = ([weight]) => t.sum(t.mul(t.rmsNorm(counting(2, 4), weight!), counting(2, 4)));
-      // The norm has written the gradient of its gain, which has not arrived, when what its bias comes from fails.
+      // The norm has written the gradient of its gain, which has not arrived, when the op that makes its bias fails.
       const half = t.sum(t.layerNorm(counting(2, 4), gain, failing(bias)));
       const { references } = flat.storage;
       expect(() => half.backward()).toThrow('half-way');
@@ -192,7 +192,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('a leaf that is frozen or disposed behind the forward pass, and memory that a collective works on', () => {
+  it('a leaf that is frozen or disposed after the forward pass, and memory that a collective works on', () => {
     t.scope(() => {
       const { flat, leaves } = leavesOf([3, 4]);
       const [weight] = leaves as [t.Tensor];
@@ -218,7 +218,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('NaN, low precision and what has no elements', () => {
+  it('NaN, low precision and empty tensors', () => {
     t.scope(() => {
       const device = open();
       const weight = t.full([2, 2], NaN, { device, dtype: 'bfloat16' }).requiresGrad_();
@@ -230,7 +230,7 @@ describeOnDevices((open) => {
       const { flat: none, leaves } = leavesOf([3, 0]);
       t.sum(rows(leaves[0]!, 1)).backward();
       expect(leaves[0]!.grad!.storage).toBe(none.storage);
-      // Of no rows: zeros take the place of what was there.
+      // Of no rows: zeros replace what was there.
       const { leaves: full } = leavesOf([3, 4]);
       t.sum(rows(full[0]!)).backward();
       expect(full[0]!.grad!.toFlatArray()).toEqual(new Array(12).fill(0));
@@ -253,7 +253,7 @@ describeOnDevices((open) => {
         t.noGrad(() => t.applyOne(doubled, [input], undefined, destination));
       expect(into(place).storage).toBe(flat.storage);
       expect(flat.toFlatArray()).toEqual([0, 0, 0, 0, 2, 4, 6, 8]);
-      // Where it does not fit, an input lies there, or the tape would miss it, the output has memory of its own.
+      // Where it does not fit, an input is there, or the tape would miss it, the output has memory of its own.
       const own = [
         into(null),
         into(t.slice(flat, 0, 0, 4)),

@@ -42,7 +42,7 @@ describe('gradients', () => {
     });
   });
 
-  it('are calculated in the dtypes of the forward pass, also when backward is called inside autocast', () => {
+  it('are computed in the dtypes of the forward pass, also when backward is called inside autocast', () => {
     t.scope(() => {
       const fine = 1 + 2 ** -12;
       const x = t.full([1, 1], fine, { requiresGrad: true });
@@ -63,7 +63,7 @@ describe('gradients', () => {
       const before = cpu.allocatedBytes;
       cpu.resetPeakMemory();
       loss.backward();
-      // The gradient that comes, the one that goes on, and a little for scalars.
+      // The incoming gradient, the outgoing one, and a little for scalars.
       expect(cpu.memoryStatistics().peakAllocatedBytes - before).toBeLessThan(3.5 * x.byteLength);
     });
   });

@@ -8,7 +8,7 @@ vi.mock('../../../cuda/src/base/host/ffi.ts', async (original) => ({
   },
 }));
 
-it('tells of every component where nothing native can be called', () => {
+it('reports every component where nothing native can be called', () => {
   const told = new Map(diagnose().map((entry) => [entry.component, entry]));
   expect(told.get('ONNX Runtime')!.status).toBe('found');
   for (const component of ['GPU', 'libcuda', 'libnvrtc', 'libcublasLt', 'libnccl', 'libcupti']) {

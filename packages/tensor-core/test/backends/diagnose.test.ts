@@ -19,7 +19,7 @@ it('names every component, whatever is found, and a remedy for what is not', () 
 
 const hasDriver = diagnose().some(({ component, status }) => component === 'libcuda' && status === 'found');
 
-it.skipIf(hasDriver)('of a library that is there and does not load it tells what the loader says', () => {
+it.skipIf(hasDriver)('of a library that exists but does not load it reports what the loader says', () => {
   const folder = mkdtempSync(join(tmpdir(), 'roofline-diagnose-'));
   try {
     writeFileSync(join(folder, 'libcuda.so.1'), 'no library');
@@ -34,9 +34,9 @@ it.skipIf(hasDriver)('of a library that is there and does not load it tells what
   }
 });
 
-it('does not find the CPU usable with a number of threads that is none', async () => {
+it('does not find the CPU usable with an invalid number of threads', async () => {
   vi.stubEnv('ROOFLINE_CPU_THREADS', 'many');
-  // Of a process whose threads have not started.
+  // In a process whose threads have not started.
   vi.resetModules();
   try {
     const { diagnose: diagnoseAnew } = await import('../../src/backends/diagnose.ts');

@@ -15,7 +15,7 @@ function expectTheSame(all: readonly Trained[]): void {
     expect({ compiled, eager }).toEqual({ compiled: all[0]!.compiled, eager: all[0]!.compiled });
 }
 
-it('two processes compile the same program at once on the CPU', async () => {
+it('two processes compile the same function at once on the CPU', async () => {
   expectTheSame(await compileAtOnce(2, 'cpu', {}));
 });
 
@@ -24,14 +24,14 @@ it.skipIf(hostCompilerVersion() === null)(
   async () => {
     const both = await compileAtOnce(2, 'emulated', { TMPDIR: folder });
     expectTheSame(both);
-    // Nothing is left that is half of a kernel, or of the runtime.
+    // No partial kernel or runtime file is left.
     const left = readdirSync(folder, { recursive: true, encoding: 'utf8' });
     expect(left.filter((path) => path.endsWith('.cubin')).length).toBeGreaterThan(3);
     const finished =
       /^(roofline-emulated-kernels|roofline-emulator-[0-9a-f]{64})(\/\w+\.cubin|\/cuda-on-host\.so)?$/;
     expect(left.filter((path) => !finished.test(path) && !path.startsWith('node-compile-cache'))).toEqual([]);
 
-    // A third one finds all kernels whole: its compiler can do nothing but tell its version.
+    // A third one finds all kernels complete: its compiler can only report its version.
     const bin = join(folder, 'bin');
     mkdirSync(bin);
     writeFileSync(join(bin, 'g++'), `#!/bin/sh\n[ "$1" = --version ] && echo '${hostCompilerVersion()}'\n`);

@@ -4,10 +4,10 @@ import { type Tensor, compile } from '../../src/index.ts';
 
 const layers = 5;
 
-/** Calls `run` for each of a few calls: the first writes the program, the others replay it. */
+/** Calls `run` for each of a few calls: the first captures the graph, the others replay it. */
 const calls = <T>(run: (call: number) => T): T[] => [0, 1, 2].map(run);
 
-/** A function of many parameters, compiled and run until it is a program. */
+/** A function of many parameters, compiled and run until it has a specialization. */
 function makeProgram() {
   let runs = 0;
   const weights = Array.from({ length: layers }, (_, i) => t.tensor([i + 1, 1]).requiresGrad_());
@@ -22,12 +22,12 @@ function makeProgram() {
   return { weights, run, runs: () => runs, dispose: () => call.dispose() };
 }
 
-describe('a program looks at what it has captured', () => {
-  it('not at all where nothing has happened to it', () => {
+describe('a specialization checks what it has captured', () => {
+  it('not at all where nothing has changed', () => {
     const { weights, run, runs, dispose } = makeProgram();
     run();
     const looks = vi.spyOn(t.Tensor.prototype, 'requiresGrad', 'get');
-    // What happens to tensors that no program has captured is no reason.
+    // Changes to tensors that no specialization has captured do not matter.
     t.scope(() => t.addInPlace(t.tensor([1, 2]), t.tensor([1, 2])));
     expect(run()).toBe(122);
     expect(looks.mock.contexts.filter((x) => weights.includes(x as Tensor))).toEqual([]);
@@ -73,14 +73,14 @@ describe('a program looks at what it has captured', () => {
     }
     expect(seen).toEqual([1, -1, -3, -5, 13, 11]);
     expect(train.cache.misses + evaluate.cache.misses).toBe(2);
-    // Its writes are known still when the program is gone.
+    // Its writes are still known when the specialization is gone.
     const saved = t.sum(t.mul(weight, weight));
     train(x);
     train.dispose();
     expect(() => saved.backward()).toThrow(t.AutogradError);
   });
 
-  it('and leaves them alone once it is gone', () => {
+  it('and leaves them alone once it is disposed', () => {
     const { weights, dispose } = makeProgram();
     expect(weights.every(({ storage }) => storage.isWatched)).toBe(true);
     dispose();
@@ -88,7 +88,7 @@ describe('a program looks at what it has captured', () => {
     for (const weight of weights) weight.dispose();
   });
 
-  it('and tells gradients from other handles to their memory, which may part', () => {
+  it('and distinguishes gradients from other handles to their memory, which may move apart', () => {
     const [a, b] = [t.tensor([1, 2]).requiresGrad_(), t.tensor([3, 4]).requiresGrad_()];
     const held = t.tensor([1, 1]);
     a.grad = t.alias(held);
@@ -103,7 +103,7 @@ describe('a program looks at what it has captured', () => {
     expect(differences.cache.misses).toBe(3);
   });
 
-  it('and takes no gradient of another dtype or layout for the one that it was written for', () => {
+  it('and accepts no gradient of another dtype or layout than it was captured with', () => {
     const run = (wrap: (fn: (x: Tensor) => void) => (x: Tensor) => void) => {
       const leaf = t.tensor([[1, 2], [3, 4]]).requiresGrad_(); // prettier-ignore
       const flat = t.zeros([6]);
@@ -124,7 +124,7 @@ describe('a program looks at what it has captured', () => {
     expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
   });
 
-  it('and notices gradients that have come to lie in one memory, or in that of a captured tensor', () => {
+  it('and notices gradients that now share memory, with each other or with a captured tensor', () => {
     const run = (wrap: (fn: () => Tensor) => () => Tensor) => {
       const [a, b] = [t.tensor([1, 2]).requiresGrad_(), t.tensor([3, 4]).requiresGrad_()];
       const table = t.tensor([10, 20]);
@@ -169,7 +169,7 @@ describe('a program looks at what it has captured', () => {
     ['a checkpoint', (x, w) => t.checkpoint((a, b) => t.matmul(a, t.transpose(b)), x, w)],
     ['its flag', (x, w) => (w.requiresGrad ? t.mul(x, t.sum(w)) : x)],
   ];
-  it.each(uses)('and notices a leaf that is frozen, or thawed, behind %s', (_, use) => {
+  it.each(uses)('and notices a leaf that is frozen, or thawed, after %s', (_, use) => {
     const run = (wrap: (fn: (x: Tensor) => void) => (x: Tensor) => void) => {
       const [w, scale] = [t.tensor([[1, 2], [3, 4]]).requiresGrad_(), t.tensor([1, 1]).requiresGrad_()]; // prettier-ignore
       const step = wrap((x) => t.sum(use(t.mul(x, scale), w)).backward());
@@ -184,7 +184,7 @@ describe('a program looks at what it has captured', () => {
     expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
   });
 
-  it('and notices a leaf behind a view that has been disposed, though others see its memory', () => {
+  it('and notices that the leaf of a view has been disposed, though others see its memory', () => {
     const flat = t.tensor([1, 2, 3, 4]);
     const w = t.view(flat, [2, 2]).requiresGrad_();
     const x = t.tensor([1, 1]);
@@ -195,7 +195,7 @@ describe('a program looks at what it has captured', () => {
     expect(flat.toFlatArray()).toEqual([1, 2, 3, 4]);
   });
 
-  it('and notices a leaf that has been disposed of which it looked at the gradient alone', () => {
+  it('and notices that a leaf has been disposed of which it read only the gradient', () => {
     let leaf = t.tensor([1, 2]).requiresGrad_();
     const f = compile((x: Tensor) => (leaf.grad ? t.add(x, leaf.grad) : t.mul(x, 2)));
     expect(calls(() => f(t.tensor([3, 3])).toFlatArray())).toEqual([[6, 6], [6, 6], [6, 6]]); // prettier-ignore
@@ -215,7 +215,7 @@ describe('a program looks at what it has captured', () => {
     expect(calls(() => (add(t.ones([2])), leaf.grad!.toFlatArray()))).toEqual([[1, 1], [2, 2], [3, 3]]); // prettier-ignore
   });
 
-  it('and knows whether what ops before it have saved for its gradients is still there', () => {
+  it('and knows whether what ops before it saved for its gradients still exists', () => {
     const run = (wrap: (fn: () => void) => () => void) =>
       [false, true].map((retainGraph) => {
         const leaf = t.tensor([1, 2]).requiresGrad_();
@@ -241,7 +241,7 @@ describe('a program looks at what it has captured', () => {
     expect(programs.map(({ cache }) => cache.hits)).toEqual([5, 0, 5, 3]);
   });
 
-  it('and fits behind the backward passes of others, whose hooks run and whose gradients come into a flat buffer', () => {
+  it('and can follow the backward passes of others, whose hooks run and whose gradients go to a flat buffer', () => {
     const run = (wrap: (fn: () => void) => () => void) => {
       const leaf = t.tensor([1, 2]).requiresGrad_();
       leaf.setGradientBuffer(t.slice(t.zeros([4]), 0, 2, 4));
@@ -258,11 +258,11 @@ describe('a program looks at what it has captured', () => {
     const compiled: t.CompiledFunction<() => void>[] = [];
     const seen = run((fn) => (compiled.push(compile(fn)), compiled[0]!));
     expect(seen).toEqual(run((fn) => fn));
-    // Written down anew once there is a hook: one without may hold a backward pass.
+    // Captured again once there is a hook: a graph without one may contain a backward pass.
     expect(compiled[0]!.cache).toMatchObject({ misses: 2, hits: 2 });
   });
 
-  it('and runs no backward pass past a hook that has come', () => {
+  it('and runs no backward pass past a hook that was added', () => {
     const leaf = t.tensor([1, 2]).requiresGrad_();
     const train = compile(() => t.sum(t.mul(leaf, leaf)).backward());
     calls(() => train());

@@ -78,13 +78,13 @@ describe('compile', () => {
     for (let i = 0; i < 2; i++) expect(values(f(select(transpose(wide, 0, 1), 0, 1)))).toHaveLength(3);
   });
 
-  it('casts parameters by itself inside autocast, whose region goes on or ends', () => {
+  it('casts parameters itself inside autocast, whether the region goes on or ends', () => {
     const run = (wrap: (fn: (x: Tensor) => Tensor) => (x: Tensor) => Tensor) => {
       const w = tensor([[1, 2], [3, 4]], { requiresGrad: true }); // prettier-ignore
       const product = wrap((x: Tensor) => noGrad(() => matmul(x, w)));
       const seen: unknown[] = [];
       const calls = (call: number) => {
-        // The region has a cast of the parameter by then.
+        // The region already has a cast of the parameter then.
         noGrad(() => matmul(ones([1, 2]), w)).dispose();
         for (let i = 0; i < 3; i++) {
           seen.push(values(product(ones([1, 2]))));
@@ -113,7 +113,7 @@ describe('compile', () => {
     for (let i = 0; i < 4; i++) {
       const results: Tensor[] = [];
       scope(() => void results.push(...f(full([2], i))));
-      // What writes a program down, once without a gradient and once with one, gives the gradient itself.
+      // The capturing calls, one without a gradient and one with, return the gradient itself.
       expect(results.map(({ isDisposed }) => isDisposed)).toEqual([false, true, i > 1]);
       expect(values(results[0]!)).toEqual([2 * i, 2 * i]);
       results[0]!.dispose();

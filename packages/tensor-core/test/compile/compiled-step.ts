@@ -2,8 +2,8 @@ import * as t from '../../src/index.ts';
 import type { CudaDevice } from '../../src/kernel-api.ts';
 
 /**
- * The explanation of a step whose compiled program has kernels that its calls one by one have not: of one call two, which
- * follow one another.
+ * The explanation of a step whose executable has kernels that its separate calls do not have: two consecutive ones for one
+ * call.
  */
 export function compiledStep(device: CudaDevice) {
   const x = t.randn([64, 32], { device, seed: 1 });

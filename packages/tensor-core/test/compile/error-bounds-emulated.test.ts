@@ -104,7 +104,7 @@ describe.skipIf(hostCompilerVersion() === null)('chains in low precision on an e
         });
       }
       expect(failures).toEqual([]);
-      // There is something to bound: sums that are rounded once, with other bits, and bounds that errors come near to.
+      // There is something to bound: sums that are rounded once, with other bits, and errors close to the bounds.
       expect(accumulated).toBeGreaterThan(cases / 4);
       expect(different).toBeGreaterThan(0);
       expect(worst).toBeGreaterThan(1 / 8);
@@ -131,11 +131,11 @@ describe.skipIf(hostCompilerVersion() === null)('chains in low precision on an e
       let beyond = 0;
       values.forEach((value, i) => {
         const exact = product.exact[i]! + c.exact[i]!;
-        // Of the product's bound all but its rounding to low precision.
+        // The product's bound without its rounding to low precision.
         const sums =
           (product.bound[i]! - u * Math.abs(product.exact[i]!)) * (1 + u) + 2 * unitOfSums * Math.abs(exact);
         expect(Math.abs(value - exact)).toBeLessThanOrEqual(u * Math.abs(exact) + sums);
-        // The rounding that is left out, and one of either sum.
+        // The omitted rounding, and one of either sum.
         const apart = u * Math.abs(product.exact[i]!) + 2 * (u * Math.abs(exact) + sums);
         expect(Math.abs(value - eager[i]!)).toBeLessThanOrEqual(apart);
         if (Math.abs(eager[i]! - exact) > u * Math.abs(exact) + sums) beyond++;

@@ -2,7 +2,7 @@ import * as t from '../../src/index.ts';
 import type { DType, Device, Tensor } from '../../src/index.ts';
 import { unitRoundoff } from '../op-cases/support/samples.ts';
 
-/** A matrix, what it would be without rounding, and how far at most its rounded numbers are from that. */
+/** A matrix, its values without rounding, and the most that its rounded numbers can differ from them. */
 interface Bounded {
   readonly rows: number;
   readonly columns: number;
@@ -11,7 +11,7 @@ interface Bounded {
   readonly bound: Float64Array;
 }
 
-/** Smallest positive numbers: of what is below them a rounding loses all. */
+/** Smallest positive numbers: rounding loses everything below them. */
 const smallest: Partial<Record<DType, number>> = {
   float16: 2 ** -24,
   bfloat16: 2 ** -133,
@@ -19,7 +19,7 @@ const smallest: Partial<Record<DType, number>> = {
 };
 const unit = (dtype: DType) => unitRoundoff[dtype]!;
 
-/** What a calculation in float32 gives, `error` away from `exact`, rounded to a dtype (Higham 2002, 2.2). */
+/** The result of a float32 computation, `error` away from `exact`, rounded to a dtype (Higham 2002, 2.2). */
 function rounded(
   { rows, columns }: Pick<Bounded, 'rows' | 'columns'>,
   dtype: DType,
@@ -34,8 +34,8 @@ function rounded(
 }
 
 /**
- * Steps of a chain. Each is an op on tensors and, beside it, a bound of its error, by running error analysis (Wilkinson
- * 1971; Higham 2002, 3.3): the errors of operands go through, and the rounding of the result to its dtype is added. A program
+ * Steps of a chain. Each is an op on tensors together with a bound of its error, by running error analysis (Wilkinson 1971;
+ * Higham 2002, 3.3): the errors of operands go through, and the rounding of the result to its dtype is added. Compiled code
  * that rounds less often, or adds in another order, is within the same bounds.
  */
 export interface Step {
@@ -85,7 +85,7 @@ function elementwise(
       const [x, y] = [values[left]!, values[right]!];
       const exact = x.exact.map((a, i) => value(a, y.exact[i]!));
       const error = exact.map((_, i) => passed(x.exact[i]!, y.exact[i]!, x.bound[i]!, y.bound[i]!));
-      // What is added to a product in one sum is rounded to float32 once more.
+      // An addend in one sum with a product is rounded to float32 once more.
       const own = (i: number) => error[i]! + unit('float32') * (Math.abs(exact[i]!) + error[i]!);
       return rounded(x, x.dtype, exact, own);
     },
@@ -136,7 +136,7 @@ export const relu = (at: number): Step => smooth(at, t.relu, (x) => Math.max(x, 
 export const sigmoid = (at: number): Step => smooth(at, t.sigmoid, (x) => 1 / (1 + Math.exp(-x)), 1 / 4);
 // The slope of x · σ(x) is 1.0998 at x = 2.4.
 export const silu = (at: number): Step => smooth(at, t.silu, (x) => x / (1 + Math.exp(-x)), 1.1);
-/** x times a number that no low precision holds: it is not rounded. */
+/** x times a number that low precision cannot hold: it is not rounded. */
 export const scaled = (at: number, by: number): Step =>
   smooth(
     at,
@@ -145,7 +145,7 @@ export const scaled = (at: number, by: number): Step =>
     Math.abs(by),
   );
 
-/** In float32 and back: twice a rounding, the first of which loses nothing. */
+/** To float32 and back: two roundings, the first of which loses nothing. */
 export const widened = (at: number, low: DType): Step => ({
   run: (values) => t.cast(t.mul(t.cast(values[at]!, 'float32'), 1.5), low),
   bound: (values) => scaled(at, 1.5).bound(values),
@@ -162,7 +162,7 @@ export const turned = (at: number): Step => ({
   },
 });
 
-/** A matrix as it lies in memory, free of error. */
+/** A matrix as stored in memory, free of error. */
 export function given(rows: number, columns: number, dtype: DType, value: (i: number) => number): Bounded {
   const exact = t.scope(() => {
     const list = Float64Array.from({ length: rows * columns }, (_, i) => value(i));

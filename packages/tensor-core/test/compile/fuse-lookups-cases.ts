@@ -1,11 +1,11 @@
 import { beforeAll, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { DType, Device, Tensor } from '../../src/index.ts';
-import { fuseEdges } from '../../src/compile/passes/fuse-edges.ts';
+import { fuseProloguesAndEpilogues } from '../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../src/compile/passes/fuse-pointwise.ts';
-import { expectSameBits, opNames, programOf } from './traced-program.ts';
+import { expectSameBits, opNames, graphOf } from './traced-graph.ts';
 
-/** Norms of rows of a table, by one kernel against those by two, bit by bit, on `open`'s device. */
+/** Norms of rows of a table by one kernel, compared bit by bit to those by two, on `open`'s device. */
 export function describeLookups(open: () => Device): void {
   const random = (shape: readonly number[], seed: number, dtype: DType = 'float32') =>
     t.cast(t.randn(shape, { device: open(), generator: new t.Generator(seed) }), dtype);
@@ -26,18 +26,18 @@ export function describeLookups(open: () => Device): void {
   let at: ReturnType<typeof make>;
   beforeAll(() => void (at = make()));
   const fused = (fn: () => readonly Tensor[]) => {
-    const traced = programOf(fn);
-    const changed = fuseEdges(fusePointwise(traced.program));
+    const traced = graphOf(fn);
+    const changed = fuseProloguesAndEpilogues(fusePointwise(traced.graph));
     expectSameBits(traced, changed);
     return changed;
   };
 
-  it('are read by the norm, which writes them where somebody else needs them', () => {
-    const program = fused(() => {
+  it('are read by the norm, which writes them where another call needs them', () => {
+    const graph = fused(() => {
       const x = t.embedding(at.table, at.wide);
       return [t.rmsNorm(x, at.weight, 1e-5, { dtype: 'bfloat16' }), t.neg(x)];
     });
-    expect(opNames(program)).toEqual(['fused_embedding_rmsNorm', 'neg']);
+    expect(opNames(graph)).toEqual(['fused_embedding_rmsNorm', 'neg']);
     const alone = fused(() => [
       t.add(t.layerNorm(t.embedding(at.table, at.narrow), at.weight, at.bias), at.one),
     ]);
@@ -45,12 +45,12 @@ export function describeLookups(open: () => Device): void {
     expect(alone.calls[0]!.outputs).toHaveLength(3);
   });
 
-  it('are NaN where there is none', () => {
-    const program = fused(() => {
+  it('are NaN where there is no such row', () => {
+    const graph = fused(() => {
       const x = t.embedding(at.table, at.outside);
       return [t.rmsNorm(x, at.weight), t.copy(x)];
     });
-    expect(opNames(program)).toEqual(['fused_embedding_rmsNorm', 'copy']);
+    expect(opNames(graph)).toEqual(['fused_embedding_rmsNorm', 'copy']);
   });
 
   it.each(['float16', 'bfloat16', 'float64'] as const)('in %s', (dtype) => {
@@ -71,14 +71,14 @@ export function describeLookups(open: () => Device): void {
     ]);
   });
 
-  it('without the reader of the norm where that writes the table: rows of it are still to be looked up', () => {
-    const program = fused(() => {
+  it('without the reader of the norm where that writes the table, whose rows are still to be looked up', () => {
+    const graph = fused(() => {
       const table = t.softmax(at.square, -1);
       const y = t.rmsNorm(t.embedding(table, at.reversed), at.weight);
       t.addInPlace(table, y);
       return [table];
     });
-    expect(opNames(program)).toEqual(['softmax', 'fused_embedding_rmsNorm', 'add_']);
+    expect(opNames(graph)).toEqual(['softmax', 'fused_embedding_rmsNorm', 'add_']);
   });
 
   it.each<[string, () => Tensor[]]>([
@@ -88,7 +88,7 @@ export function describeLookups(open: () => Device): void {
         const own = t.mul(at.table, 2);
         const x = t.embedding(own, at.wide);
         t.fillInPlace(own, 0.5);
-        // It reads what has been written, and so stands behind that.
+        // It reads what has been written, and so comes after the write.
         return [t.rmsNorm(x, t.select(own, 0, 0))];
       },
     ],

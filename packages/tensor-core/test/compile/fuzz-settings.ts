@@ -2,17 +2,17 @@ import { kinds, type Kind } from './random-steps/drawing.ts';
 
 /** Which random programs a test draws; `npm run fuzz` sets others than the fixed ones. */
 export interface FuzzSettings {
-  /** Of the first program; the next one's is one more. */
+  /** The seed of the first program; the next one's is one more. */
   readonly seed: number;
   readonly programs: number;
-  /** No program is begun once so many minutes have passed. */
+  /** No program is begun once this many minutes have passed. */
   readonly minutes: number;
   readonly leftOut: ReadonlySet<Kind>;
 }
 
 /**
- * From ROOFLINE_FUZZ_SEED, ROOFLINE_FUZZ_PROGRAMS, ROOFLINE_FUZZ_MINUTES and ROOFLINE_FUZZ_LEAVE_OUT, kinds of programs
- * with commas between. Without them `seed` and `programs`, and nothing left out.
+ * From ROOFLINE_FUZZ_SEED, ROOFLINE_FUZZ_PROGRAMS, ROOFLINE_FUZZ_MINUTES and ROOFLINE_FUZZ_LEAVE_OUT, a comma-separated list
+ * of kinds of programs. Without them `seed` and `programs`, and nothing left out.
  */
 export function fuzzSettings(seed: number, programs: number): FuzzSettings {
   return {

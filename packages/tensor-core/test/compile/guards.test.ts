@@ -87,7 +87,7 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(2);
   });
 
-  it('once a parameter has been replaced, or requires a gradient no more', () => {
+  it('once a parameter has been replaced, or no longer requires a gradient', () => {
     const layer = { weight: t.tensor([2, 3]).requiresGrad_() };
     const { call, runs } = counting((x: Tensor) => {
       const y = t.sum(t.mul(x, layer.weight));
@@ -107,7 +107,7 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(before + 2);
   });
 
-  it('when a gradient is there that was not, and adds to it from then on', () => {
+  it('when there is a gradient that was not there, and adds to it from then on', () => {
     const weight = t.tensor([1, 2]).requiresGrad_();
     const { call, runs } = counting((x: Tensor) => t.sum(t.mul(x, weight)).backward());
     for (let i = 0; i < 4; i++) call(t.tensor([1, 10 ** i]));
@@ -120,7 +120,7 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(2);
   });
 
-  it('when a gradient has moved inside one flat buffer, or lies there in another layout', () => {
+  it('when a gradient has moved inside one flat buffer, or has another layout there', () => {
     const weight = t
       .tensor([
         [1, 2],
@@ -149,7 +149,7 @@ describe('a compiled function runs again', () => {
     expect([values(flat).slice(0, 4), runs()]).toEqual([[4, 40, 400, 4000], 3]);
   });
 
-  it('until what it keeps is there, as an optimizer makes its moments', () => {
+  it('until what it keeps exists, such as the moments that an optimizer makes', () => {
     let moment: Tensor | null = null;
     const { call, runs } = counting((x: Tensor) => {
       moment ??= t.keep(t.zerosLike(x));
@@ -233,7 +233,7 @@ describe('a compiled function', () => {
     expect(run(2)).toBe(fine);
   });
 
-  it('is a part of the compiled function that calls it', () => {
+  it('becomes part of the compiled function that calls it', () => {
     let inner = 0;
     const double = compile((x: Tensor) => {
       inner++;
@@ -261,7 +261,7 @@ describe('a compiled function', () => {
     expect(seen()).toEqual(['outer/mul', 'outer/relu']);
   });
 
-  it('keeps the phases of its ops, below the ranges that are around its call then', () => {
+  it('keeps the phases of its ops, below the ranges around its call', () => {
     const call = compile((x: Tensor) => t.range('forward', () => t.range('layer', () => t.mul(x, 2))));
     const x = t.tensor([1]);
     const pathIn = (outer: string) => {
@@ -279,7 +279,7 @@ describe('a compiled function', () => {
     expect(call.cache).toMatchObject({ misses: 1, hits: 2 });
   });
 
-  it('explains what became of it', () => {
+  it('explains what happened to it', () => {
     const call = compile((x: Tensor) => {
       t.sum(t.exp(x));
       return t.relu(t.mul(x, 2));

@@ -1,6 +1,6 @@
 import { type KernelSpec, type Op, defineOp } from '../../src/index.ts';
 
-/** What autocast casts for, as it does for matrix products, as one element-wise kernel. */
+/** An op whose inputs autocast casts, as for matrix products, as one element-wise kernel. */
 export const lowProduct: Op<undefined> = defineOp({
   name: 'lowProduct',
   autocast: 'lower',
@@ -23,16 +23,16 @@ export const halve: Op<undefined> = defineOp({
   mutates: [0],
   cuda: {
     kind: 'custom',
-    copied: 1,
-    launch(context, [x], _, __, ___, copies) {
-      const addresses = [x!.address, copies?.[0]?.address ?? 0];
+    rewrites: { copied: 1 },
+    launch(context, [x], _, __, fused) {
+      const addresses = [x!.address, fused?.copies?.[0]?.address ?? 0];
       context.kernel(halveKernel).launch([1, 1, 1], 32, 0, [...addresses, x!.size]);
     },
   },
   cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Mul', [x!, graph.scalar('float32', 0.5)])] },
 });
 
-/** Multiplies by a factor that each run may ask for. */
+/** Multiplies by a factor that is computed before each run. */
 export const scaled: Op<{ readonly factor: number }> = defineOp({
   name: 'scaled',
   autocast: 'none',

@@ -7,7 +7,7 @@ import { scaled } from './lowered-ops.ts';
 
 const values = (x: Tensor | null) => x && x.toFlatArray();
 
-/** Calls `run` for each of a few calls: the first writes the program, the others replay it. */
+/** Calls `run` for each of a few calls: the first captures the graph, the others replay it. */
 const calls = <T>(run: (call: number) => T): T[] => [0, 1, 2].map(run);
 
 describe('on the CPU', () => keepsMemoryApart(() => t.device('cpu')));
@@ -20,7 +20,7 @@ describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
 function keepsMemoryApart(deviceOf: () => Device): void {
   const on = (numbers: number[] | number[][]) => t.tensor(numbers, { device: deviceOf() });
 
-  it('a run keeps its own, whatever it calls or frees on its way', () => {
+  it('a run keeps its own, whatever it calls or frees meanwhile', () => {
     let happen = () => {};
     const f = compile(
       (x: Tensor) => {
@@ -81,7 +81,7 @@ function keepsMemoryApart(deviceOf: () => Device): void {
     expect(seen).toEqual(calls((call) => [call, 1]));
   });
 
-  it('numbers of arange are given anew, however results that are those were written', () => {
+  it('numbers of arange are fresh, however earlier results of it were written', () => {
     const f = compile((x: Tensor) => {
       const numbers = t.arange(0, 3, 1, { device: deviceOf(), dtype: 'float32' });
       return [numbers, t.add(x, numbers), t.arange(4, 6, 1, { device: deviceOf() })];
@@ -137,7 +137,7 @@ function keepsMemoryApart(deviceOf: () => Device): void {
       expect([weight, leaf.grad].map(values)).toEqual(before);
     };
     attempt();
-    // With other memory they are compiled; then their replays are asked.
+    // With other memory they are compiled; then their replays are checked.
     for (let i = 0; i < 2; i++) {
       update(on([0]));
       update(on([0, 0]));
@@ -147,14 +147,14 @@ function keepsMemoryApart(deviceOf: () => Device): void {
       add(on([0, 0]));
     }
     attempt();
-    // Neither writes: columns of one matrix have no element in common.
+    // Neither is refused: columns of one matrix have no element in common.
     const columns = on([[1, 2], [3, 4]]); // prettier-ignore
     const seen = calls(() => values(shift(t.select(columns, 1, 0), t.select(columns, 1, 1))));
     expect(seen).toEqual(calls(() => [4, 8]));
     expect(values(columns)).toEqual([4, 2, 6, 4]);
   });
 
-  it('an argument that lies on itself or is held is refused before anything is written', () => {
+  it('an argument whose elements overlap or that is held is refused before anything is written', () => {
     const total = on([0, 0]);
     const f = compile((x: Tensor) => {
       t.addInPlace(x, t.onesLike(x));
@@ -177,7 +177,7 @@ function keepsMemoryApart(deviceOf: () => Device): void {
     expect(values(total)).toEqual([6, 6]);
   });
 
-  it('a gradient that the function only forgets stays with whoever holds it, and may be an argument', () => {
+  it('a gradient that the function only drops stays with its holder, and may be an argument', () => {
     const leaf = on([1, 2]).requiresGrad_();
     const f = compile((x: Tensor, factor: Tensor) => {
       leaf.grad = null;
@@ -234,7 +234,7 @@ describe('a compiled function', () => {
     expect(() => f(t.ones([2]))).toThrow(/the gradient of a leaf \[2\] was freed.*keep\(\) it/);
   });
 
-  it('refuses what works on memory beside the ops, and files that are written', () => {
+  it('refuses what works on memory outside of ops, and files that are written', () => {
     const target = t.zeros([2]);
     const holds = compile((x: Tensor) => {
       target.storage.hold({ start: 0, end: 8 }, 'allReduce')();

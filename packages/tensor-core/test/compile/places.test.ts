@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 
 const script = fileURLToPath(new URL('places.ts', import.meta.url));
 
-/** In Node alone: what vitest runs has other lines. */
+/** In plain Node, because what vitest runs has other lines. */
 const messages = JSON.parse(
   execFileSync(
     process.execPath,
@@ -21,7 +21,7 @@ function lineNamed(name: string): number {
   return 1 + lines.findIndex((line) => line.split('// ')[1]?.split(', ').includes(name));
 }
 
-describe('errors of compile name the line of the fault', () => {
+describe('errors of compile name the line at fault', () => {
   it.each<[string, RegExp]>([
     ['read by the host', /the host reads a tensor/],
     ['values of the host', /filled with values of the host/],

@@ -7,7 +7,7 @@ const total = t.zeros([3]);
 const kept: t.Tensor[] = [];
 const x = t.ones([3]);
 
-/** Layers of a model stand between a function and the ops. */
+/** Layers of a model come between a function and the ops. */
 function layer(input: t.Tensor): t.Tensor {
   return t.scope(() => t.range('layer', () => t.mul(input, weight)));
 }

@@ -5,7 +5,7 @@ import type { CudaDevice } from '../../src/kernel-api.ts';
 import { openNoOpDevice } from '../lifetimes/no-op-kernels.ts';
 import { compiledStep } from './compiled-step.ts';
 
-/** Compiles nothing, so that each kernel is postponed and then compiled where it is needed. */
+/** Compiles nothing ahead, so that each kernel is postponed and then compiled where it is needed. */
 function noThreads() {
   const batches: (readonly CompileRequest[])[] = [];
   const beginBatch: BeginBatch = (requests) => {
@@ -17,10 +17,10 @@ function noThreads() {
 
 const mebibyte = 2 ** 20;
 
-/** Whether ops are captured, not run by themselves. */
+/** Whether ops are captured rather than run directly. */
 let inProgram = false;
 
-/** An op that takes workspaces of so many MiB before and behind its kernel, which programs alone have; variant 0 has none. */
+/** An op that takes workspaces of so many MiB before and after its kernel, only in executables; variant 0 takes none. */
 const working = (variant: number, before: readonly number[], behind: readonly number[]) =>
   t.defineOp<undefined>({
     name: `working${variant}`,
@@ -39,7 +39,7 @@ const working = (variant: number, before: readonly number[], behind: readonly nu
     cpu: { kind: 'onnx', build: (_graph, inputs) => inputs },
   });
 
-/** What a function that runs these ops one behind another holds once it is a program. */
+/** What a function that runs these ops one after another holds once it has an executable. */
 function compiledChain(device: CudaDevice, ops: readonly ReturnType<typeof working>[]) {
   const x = t.ones([256], { device });
   const run = t.compile(() => ops.reduce((y, op) => t.applyOne(op, [y], undefined), x));
@@ -52,8 +52,8 @@ function compiledChain(device: CudaDevice, ops: readonly ReturnType<typeof worki
   return { run, held: [run.explain().at(-1)!, device.memoryStatistics()] };
 }
 
-describe('a program whose kernels are compiled aside', () => {
-  it('is the one of kernels compiled one by one', () => {
+describe('an executable whose kernels are compiled in the background', () => {
+  it('is the one from kernels compiled one by one', () => {
     const { batches, beginBatch } = noThreads();
     const aside = compiledStep(openNoOpDevice(beginBatch));
     expect(aside).toEqual(compiledStep(openNoOpDevice()));
@@ -63,13 +63,13 @@ describe('a program whose kernels are compiled aside', () => {
 
   it.each<[string, number, () => ReturnType<typeof working>[]]>([
     [
-      // Without the first op's, those of the others would each be a segment of its own.
+      // Without the first op's, those of the others would each be a separate segment.
       'where those of an op without its kernel are not asked for',
       4,
       () => [working(1, [], [4]), working(2, [2], []), working(3, [3], []), working(4, [4], [])],
     ],
     [
-      // In segments of 10 and 8 MiB that are there from the start, the first two of the second op leave no room for its third.
+      // In segments of 10 and 8 MiB that exist from the start, the first two of the second op leave no room for its third.
       'that would lie otherwise in what a capture before has left',
       1,
       () => [working(0, [10], []), working(5, [3, 8, 7], [])],
@@ -109,7 +109,7 @@ describe('a program whose kernels are compiled aside', () => {
     run().dispose();
     expect(run.cache.hits).toBeGreaterThan(0);
     expect(batches.flat()).toHaveLength(1);
-    // The stream is not under capture any more.
+    // The stream is no longer capturing.
     device.synchronize();
   });
 });

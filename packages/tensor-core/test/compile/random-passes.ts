@@ -9,7 +9,7 @@ import type { Trainer } from './random-steps/world.ts';
 import { failingPass, footprints, lostLiveCall } from './symbolic/check-passes.ts';
 import { traceStep } from './symbolic/trace-step.ts';
 
-/** Draws steps, and holds what each pass makes of them to what they were, in symbols: no kernel runs. */
+/** Draws steps, and compares what each pass makes of them to the original, in symbols: no kernel runs. */
 export function itLeavesWhatRandomStepsLeave(
   { seed, programs, minutes, leftOut }: FuzzSettings,
   trainers: readonly Trainer[] = [],
@@ -25,7 +25,7 @@ export function itLeavesWhatRandomStepsLeave(
         compared++;
         const properties = { ...facts, l2Bytes: smallL2Bytes };
         const failure = failingPass(program, properties);
-        // Once for each call, which takes long.
+        // Once for each call, which is slow.
         if (failure !== null || step.seed % 10 > 0) return failure;
         return lostLiveCall(program, properties);
       });

@@ -12,7 +12,7 @@ const { seed, programs, minutes } = fuzzSettings(5, 40);
 const weightCount = 4;
 const low = 'float16';
 
-/** Of activations, and of weights' rows and columns: aligned to what kernels read in one piece, and not. */
+/** Lengths of activations, and of weights' rows and columns: aligned to what kernels read at once, and not. */
 interface Size {
   readonly rows: number;
   readonly columns: number;
@@ -20,7 +20,7 @@ interface Size {
 const rowCounts = [1, 3, 8, 16];
 const columnCounts = [8, 16, 16, 24, 10, 64];
 
-/** What programs read and write beside their argument. */
+/** What programs read and write besides their argument. */
 interface Memory {
   readonly size: Size;
   readonly weights: readonly Tensor[];
@@ -29,10 +29,10 @@ interface Memory {
 }
 
 type Step = (made: Tensor[], memory: Memory) => void;
-/** Of values that were made before, and weights. */
+/** Instructions on values made before, and weights. */
 type Make = (x: Tensor, y: Tensor, weights: readonly Tensor[], memory: Memory) => Tensor;
 
-/** Small, so that sums of products stay exact in float16, however often they are rounded. */
+/** Small numbers, so that sums of products stay exact in float16, however often they are rounded. */
 const small = (x: Tensor) => t.clamp(x, { min: -2, max: 2 });
 const project = (x: Tensor, weight: Tensor) => t.linear(x, t.cast(weight, low));
 const heads = (x: Tensor, { rows, columns }: Size) => t.reshape(x, [rows, 2, columns / 2]);
@@ -89,7 +89,7 @@ const writers: readonly Make[] = [
 class Case {
   readonly #random: () => number;
   readonly #steps: readonly Step[];
-  /** Whether it makes gradients, and then updates its weights by them. */
+  /** Whether it makes gradients, and then updates its weights with them. */
   readonly #trains: boolean;
   readonly #passes: number;
   readonly size: Size;

@@ -10,7 +10,7 @@ import { listingOf } from '../differential/report.ts';
 import { seedGradient } from '../differential/run-ours.ts';
 import { type FuzzSettings, sayWhatWasDrawn } from './fuzz-settings.ts';
 
-/** Filled by the host, at random or not at all; compile.test.ts tells what becomes of those. */
+/** Filled by the host, at random or not at all; compile.test.ts covers those. */
 const ofTheHost = new Set([
   'tensor',
   'fromTypedArray',
@@ -23,7 +23,7 @@ const ofTheHost = new Set([
   'toDevice',
 ]);
 
-/** The tensors that a program starts from, an alias being the same. */
+/** The tensors that a program starts from; an alias counts as the same. */
 function basesOf({ inputs }: Program, device: Device): Tensor[] {
   const bases: Tensor[] = [];
   for (const input of inputs)
@@ -76,20 +76,20 @@ function restore(program: Program, bases: readonly Tensor[], device: Device): vo
   });
 }
 
-/** In so many programs each pass finds something. */
+/** In this many programs each pass finds something. */
 const fewest = 40;
 
 interface Found {
   /** Calls that were left out because an earlier one does the same. */
   readonly repeatedCalls: number;
-  /** Losses that are one with the gradients of their logits. */
+  /** Losses joined with the gradients of their logits. */
   readonly jointLosses: number;
   /** Gradients of tables that are added where rows were looked up. */
   readonly addedTables: number;
 }
 
-function foundIn(programs: readonly t.ProgramExplanation[]): Found {
-  const count = (of: (program: t.ProgramExplanation) => number) =>
+function foundIn(programs: readonly t.CompileExplanation[]): Found {
+  const count = (of: (program: t.CompileExplanation) => number) =>
     programs.reduce((sum, each) => sum + of(each), 0);
   const countOps = (name: RegExp) => count(({ table }) => table.filter(({ op }) => name.test(op)).length);
   return {
@@ -105,7 +105,7 @@ type Outcome =
       readonly compiled: readonly unknown[];
       /** How often passes found what they look for. */
       readonly found: Found;
-      /** Whether what is compiled rounds less often than eager code or adds in another order, so that bits differ. */
+      /** Whether compiled code rounds less often than eager code or adds in another order, so that bits differ. */
       readonly roundsOnce: boolean;
     }
   | { readonly error: Error };
@@ -175,7 +175,7 @@ function* draw({ programs, seed }: FuzzSettings): Generator<Program> {
 }
 
 /**
- * Draws programs of one op, and chains, on `device`: compiled, each gives the bits of the eager one, three times in a row;
+ * Draws programs of one op, and chains, on `device`: compiled, each gives the bits of the eager one, three consecutive times;
  * close numbers where products add to something in low precision.
  */
 export function itCompilesRandomPrograms(device: () => Device, settings: FuzzSettings): void {
@@ -217,7 +217,7 @@ export function itCompilesRandomPrograms(device: () => Device, settings: FuzzSet
     expect(failures.join('\n\n')).toBe('');
     expect(compared).toBeGreaterThanOrEqual(Math.floor(drawn / 4));
     if (device().type === 'cpu' || programs < fewest) return;
-    // On a GPU each pass has had something to do.
+    // On a GPU each pass has found something.
     for (const name of ['repeatedCalls', 'jointLosses', 'addedTables'] as const)
       expect([name, Math.max(...found.map((each) => each[name]))]).not.toEqual([name, 0]);
   });

@@ -10,7 +10,7 @@ import type { Trainer } from './random-steps/world.ts';
 /** No more programs are looked for, and made smaller, than these. */
 const mostFailures = 5;
 
-/** Draws steps on `open`'s device: compiled, each gives and leaves the bits of the eager one, five times in a row. */
+/** Draws steps on `open`'s device: compiled, each gives and leaves the bits of the eager one, five consecutive times. */
 export function itCompilesRandomSteps(
   open: () => Device,
   settings: FuzzSettings,

@@ -39,14 +39,14 @@ describe('a compiled function refuses', () => {
     expect(run).toThrow(/a tensor \[2\] of the op exp stays behind at every call/);
   });
 
-  it('what it refuses also where the function catches that, and would go another way', () => {
+  it('also where the function catches the error, and would continue another way', () => {
     const buffer = t.ones([4]);
     const reads = compile((x: Tensor) => {
       let factor = -1;
       try {
         factor = t.sum(x).item() as number;
       } catch {
-        // Goes on without.
+        // Continues without it.
       }
       return t.mul(x, factor);
     });
@@ -54,7 +54,7 @@ describe('a compiled function refuses', () => {
       try {
         t.addInPlace(buffer, t.ones([4]));
       } catch {
-        // Goes on without.
+        // Continues without it.
       }
       return t.mul(x, 2);
     });
@@ -78,7 +78,7 @@ describe('a compiled function refuses', () => {
     );
   });
 
-  it('to set on the host what replays would not', () => {
+  it('setting on the host what replays would not', () => {
     const generator = new t.Generator(1);
     const begins = compile((x: Tensor) => {
       generator.offset = 0;
@@ -93,7 +93,7 @@ describe('a compiled function refuses', () => {
     expect(t.getFloat32MatmulPrecision()).toBe('highest');
   });
 
-  it('a cache of no program', () => {
+  it('a cache of no specialization', () => {
     expect(() => compile(() => {}, { cacheSize: 0 })).toThrow(
       /cacheSize must be a whole number of one or more/,
     );
@@ -107,7 +107,7 @@ describe('a compiled function refuses', () => {
     expect(leaf.grad).toBeNull();
   });
 
-  it('to write memory that something else works on', () => {
+  it('writing memory that something else works on', () => {
     const target = t.zeros([4]);
     const call = compile((x: Tensor) => t.addInPlace(t.slice(target, 0, 0, 2), x));
     const x = t.ones([2]);
@@ -115,7 +115,7 @@ describe('a compiled function refuses', () => {
     const [first, second] = [0, 8].map((start) =>
       target.storage.hold({ start, end: start + 8 }, 'allReduce'),
     );
-    expect(() => call(x)).toThrow(/compile: the program writes 8 bytes that allReduce works on/);
+    expect(() => call(x)).toThrow(/compile: the function writes 8 bytes that allReduce works on/);
     first!();
     call(x);
     second!();
@@ -137,7 +137,7 @@ describe('a compiled function refuses', () => {
     expect([Object.keys(given), given.all.length]).toEqual([['x', 'all', 'count', 'not'], 2]);
   });
 
-  it('to dispose of an argument, which its caller would keep', () => {
+  it('disposing of an argument, which its caller would keep', () => {
     const call = compile((x: Tensor) => {
       const y = t.mul(x, 2);
       x.dispose();

@@ -13,7 +13,7 @@ describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
   leavesStateAsEager(() => device);
 });
 
-/** What a call leaves behind besides its result: histories, requirements, and writes before it threw. */
+/** What a call leaves besides its result: histories, requirements, and writes before it threw. */
 function leavesStateAsEager(deviceOf: () => Device): void {
   const on = (numbers: number[]) => t.tensor(numbers, { device: deviceOf() });
   const leaf = () => on([1, 1]).requiresGrad_();
@@ -35,7 +35,7 @@ function leavesStateAsEager(deviceOf: () => Device): void {
     expect(p.grad).toBe(null);
   });
 
-  it('a write without a history is no reason to refuse, nor one to a tensor made inside', () => {
+  it('a write without a history is not refused, nor one to a tensor made inside', () => {
     const p = leaf();
     const captured = on([5, 5]);
     const f = compile((x: Tensor) => {
@@ -55,7 +55,7 @@ function leavesStateAsEager(deviceOf: () => Device): void {
     expect(f.cache.hits).toBe(1);
   });
 
-  it('a requirement that changes is refused, and one that comes back is none', () => {
+  it('a requirement that changes is refused, and one that is restored is not', () => {
     const [frozen, w] = [on([1, 2]), leaf()];
     const ofArgument = compile((x: Tensor) => t.mul(x.requiresGrad_(), 2).detach());
     const ofCaptured = compile((x: Tensor) => (frozen.requiresGrad_(), t.mul(x, frozen).detach()));
@@ -101,7 +101,7 @@ function leavesStateAsEager(deviceOf: () => Device): void {
     }
   });
 
-  it('what it wrote before it threw stays written, to arguments and to tensors from outside', () => {
+  it('what it wrote before it threw stays written, in arguments and in tensors from outside', () => {
     for (const wrap of [(fn: (x: Tensor) => void) => fn, (fn: (x: Tensor) => void) => compile(fn)]) {
       const total = on([1, 1]);
       let fails = true;
@@ -170,7 +170,7 @@ describe('on the CPU, an index out of range', () => {
 });
 
 describe('a compiled function', () => {
-  it('refuses to read where a generator is, which each of its runs moves', () => {
+  it('refuses to read the position of a generator, which each of its runs advances', () => {
     const generator = new t.Generator(3);
     const f = compile((x: Tensor) => {
       const y = t.mul(t.randn([2], { generator }), x);
@@ -180,7 +180,7 @@ describe('a compiled function', () => {
     expect(() => f(t.ones([2]))).toThrow(/offset is read.*outside/);
   });
 
-  it.each(['dispose', 'evict'])('outlives what it asks before a run: %s', (how) => {
+  it.each(['dispose', 'evict'])('outlives the reads before a run: %s', (how) => {
     let ask = () => {};
     const f = compile(
       (x: Tensor) => {

@@ -13,7 +13,7 @@ describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
   keepsStrides(() => device);
 });
 
-/** Views of fresh memory that lie in other ways than their elements' order. */
+/** Views of fresh memory whose layout differs from their elements' order. */
 const layouts: [string, (base: Tensor) => Tensor][] = [
   ['transposed', (base) => t.transpose(base, 0, 1)],
   ['columns', (base) => t.slice(base, 1, 1, 3)],
@@ -45,7 +45,7 @@ const uses: [string, (x: Tensor) => Tensor | Tensor[]][] = [
   ['a sum and a product', (x) => [t.sum(x), t.matmul(t.reshape(x, [1, x.size]), t.reshape(x, [x.size, 1]))]],
 ];
 
-/** Writes where PyTorch would: to what overlaps itself nothing may be written. */
+/** Writes where PyTorch would: what overlaps itself may not be written. */
 function write(x: Tensor): void {
   if (x.strides.some((stride, i) => stride === 0 && x.shape[i]! > 1)) return;
   t.addInPlace(x, t.full(x.shape, 20, { device: x.device }));
@@ -60,7 +60,7 @@ function keepsStrides(deviceOf: () => Device): void {
   };
 
   describe.each(layouts)('an argument that is %s', (_, layout) => {
-    it.each(uses)('gives what eager code does: %s', (_, use) => {
+    it.each(uses)('does what eager code does: %s', (_, use) => {
       const compiled = compile(use);
       for (const first of [0, 3, 40]) {
         const [eager, own] = [base(first), base(first)];
@@ -71,7 +71,7 @@ function keepsStrides(deviceOf: () => Device): void {
     });
   });
 
-  it('is written where it lies, and nothing beside it', () => {
+  it('is written in place, and nothing outside it', () => {
     const add = compile((x: Tensor) => t.addInPlace(x, t.full(x.shape, 100, { device: x.device })));
     for (let call = 0; call < 3; call++) {
       const [eager, own] = [base(call), base(call)];
@@ -84,7 +84,7 @@ function keepsStrides(deviceOf: () => Device): void {
     expect(add.cache.misses).toBe(2);
   });
 
-  it('has a program of its own for each layout', () => {
+  it('has a specialization for each layout', () => {
     const f = compile((x: Tensor) => t.mul(x, x.isContiguous ? 2 : 3));
     const square = () => t.slice(base(1), 1, 0, 4);
     for (let call = 0; call < 2; call++) {

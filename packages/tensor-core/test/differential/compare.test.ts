@@ -68,7 +68,7 @@ describe('the comparison with PyTorch', () => {
     expect(compareOne('rounded', 'float32', 5, NaN, 5)).toBeNull();
     expect(compareOne('rounded', 'float32', 6, NaN, 5)).not.toBeNull();
     expect(compareOne('accumulated', 'float32', 0, NaN, NaN, NaN)).not.toBeNull();
-    // A sum that overflows on the way: its order decides what comes of it.
+    // A sum that overflows part-way: its order decides the result.
     expect(compareOne('accumulated', 'float32', -Infinity, NaN, 5)).toBeNull();
     expect(compareOne('accumulated', 'float32', -Infinity, NaN, Infinity)).not.toBeNull();
     expect(compareOne('accumulated', 'float32', NaN, 5, 5)).not.toBeNull();

@@ -5,11 +5,11 @@ import type { Program, Rule } from './programs/program.ts';
 import type { Outcome, TensorOutcome } from './run-ours.ts';
 import type { TorchOutcome, TorchTensor } from './torch/torch-server.ts';
 
-// All tolerances of the differential tests stand here. With u an element's unit in the last place, t PyTorch's error
+// All tolerances of the differential tests are here. With u an element's unit in the last place, t PyTorch's error
 // and e ours, both against float64:
 //
 //   exact        the same bits; any NaN is any other's equal.
-//   rounded      e <= 2·max(t, b) + u, with t the largest error at six inputs beside this one and at it, since at one
+//   rounded      e <= 2·max(t, b) + u, with t the largest error at this input and six near it, since at one
 //                alone PyTorch may be lucky, and b what its functions promise: 1 u (SLEEF's bound), half a u in low
 //                precision, which is rounded once from float32.
 //   accumulated, and every gradient
@@ -17,7 +17,7 @@ import type { TorchOutcome, TorchTensor } from './torch/torch-server.ts';
 //                size ε/2 make when they are put at random into the float64 calculation: into each result, each
 //                tensor saved, each gradient on its way and, for sums, each addend. Sums of n terms in order err by
 //                √n times that; a factor of 4 covers that so few draws may miss the largest.
-//   shape        dtype and shape alone: random numbers, uninitialised memory.
+//   shape        only dtype and shape: random numbers, uninitialised memory.
 //
 // What is not finite in PyTorch must be the same in ours, unless ours keeps to float64's value within the tolerance, or
 // unless float64's is finite: then a sum has overflowed on the way, and its order decides between Infinity and NaN.
@@ -85,8 +85,8 @@ function compareResult(program: Program, ours: TensorOutcome, torch: TorchTensor
 }
 
 /**
- * Whether a result in low precision is infinite that float64 has finite. PyTorch for the CPU may lack its op there, and
- * calculates it and its gradient in float32, where it has not overflowed: a product with it is finite, and here NaN.
+ * Whether a low-precision result is infinite where float64's is finite. PyTorch for the CPU may lack the op there, and compute
+ * it and its gradient in float32, where it has not overflowed: a product with it is finite there, and NaN here.
  */
 function hasOverflowed({ dtype, data }: TensorOutcome, { reference }: TorchTensor): boolean {
   if (!isLow(dtype) || reference === null) return false;
@@ -114,14 +114,14 @@ function compareGradient(
   return detail === null ? null : { kind: 'gradient', detail: `of input ${input}: ${detail}` };
 }
 
-/** How many terms a sum in this gradient has: broadcasting sums over the places where an element was used. */
+/** How many terms a sum in this gradient has: broadcasting sums over the uses of an element. */
 function summedTerms({ terms, inputs }: Program, { shape }: TorchTensor): number {
   const largest = Math.max(...inputs.map((input) => sizeOf(input.shape)));
   return Math.max(terms, largest / Math.max(1, sizeOf(shape)));
 }
 
 interface Overflow {
-  /** Whether NaN may stand where PyTorch has a number. */
+  /** Whether NaN is accepted where PyTorch has a number. */
   readonly overflowed?: boolean;
 }
 
@@ -135,7 +135,7 @@ export function compareElements(
   if (rule === 'shape') return null;
   const { dtype } = torch;
   const [a, b] = [decode(dtype, ours), decode(dtype, torch.data)];
-  // Only values have signed zeros that are promised: a sum of gradients may come to either.
+  // Signed zeros are guaranteed only for values: a sum of gradients may come to either.
   const anyZero = eitherZero || rule === 'accumulated';
   for (let i = 0; i < a.length; i++) {
     if (ours[i] === torch.data[i] && (anyZero || Object.is(a[i], b[i]))) continue;
@@ -162,7 +162,7 @@ function overflowsOnTheWay(ours: number, torch: number, reference: number): bool
   return Number.isFinite(reference) && !Number.isFinite(torch) && !Number.isFinite(ours);
 }
 
-/** How far `value` lies from `reference`; 0 for equal infinities and where rounding goes over the largest value. */
+/** The distance of `value` from `reference`; 0 for equal infinities and where rounding exceeds the largest value. */
 function errorOf(dtype: DType, value: number, reference: number): number {
   if (Object.is(value, reference) || value === reference) return 0;
   if (
@@ -192,7 +192,7 @@ function tolerance(
 }
 
 interface Format {
-  /** Bits of the significand behind the point. */
+  /** Bits of the significand after the point. */
   readonly fraction: number;
   /** The exponent of the smallest normal value, and of the largest. */
   readonly least: number;
@@ -210,7 +210,7 @@ function isLow(dtype: DType): boolean {
   return dtype === 'float16' || dtype === 'bfloat16';
 }
 
-/** The distance between neighbours of `dtype` where `x` lies. */
+/** The distance between neighbours of `dtype` around `x`. */
 export function unitInTheLastPlace(dtype: DType, x: number): number {
   const { fraction, least, most } = formats[dtype]!;
   if (!Number.isFinite(x)) return 0;

@@ -2,7 +2,7 @@ import { decode } from './programs/host-data.ts';
 import type { Program } from './programs/program.ts';
 import { type Mismatch, unitInTheLastPlace } from './compare.ts';
 
-/** A way in which Roofline means to differ from PyTorch. The package's README names each. */
+/** An intended difference from PyTorch. The package's README lists each. */
 export interface Difference {
   /** The words that the README's list has for it. */
   readonly title: string;
@@ -29,7 +29,7 @@ export const differences: readonly Difference[] = [
   },
   {
     title: '`softmax` and `logSoftmax` of integers without elements',
-    // PyTorch refuses integers too, but looks whether there are elements first.
+    // PyTorch refuses integers too, but first checks whether there are elements.
     applies: ({ name, inputs }, { kind, detail }) =>
       (name === 'softmax' || name === 'logSoftmax') &&
       kind === 'refuses' &&
@@ -59,7 +59,7 @@ export const differences: readonly Difference[] = [
   },
   {
     title: '`tanh` in float32 on the CPU',
-    // ONNX Runtime's, held against float64 at every float32 from 2^-20 to 2^5. Its slope is 1 - tanh².
+    // ONNX Runtime's, compared to float64 at every float32 from 2^-20 to 2^5. Its slope is 1 - tanh².
     applies: ({ name, inputs }, { kind, detail }) => {
       if (name !== 'tanh' || inputs[0]!.dtype !== 'float32') return false;
       const error = numberBehind(/error (\S+?),/, detail);
@@ -70,7 +70,7 @@ export const differences: readonly Difference[] = [
   },
   {
     title: 'Numbers that an integer dtype cannot hold',
-    // PyTorch wraps them around, or raises, by the op.
+    // PyTorch wraps them around, or raises, depending on the op.
     applies: (_, { kind, detail }) => kind === 'refuses' && / is no int(32|64), which holds/.test(detail),
   },
   {
@@ -122,7 +122,7 @@ export const differences: readonly Difference[] = [
   },
   {
     title: 'Gradients of `variance` and `std` of too few elements',
-    // 0/0, of which PyTorch's formula makes an infinity at times.
+    // 0/0, which PyTorch's formula sometimes makes an infinity.
     applies: ({ name }, { kind, detail }) =>
       (name === 'variance' || name === 'var' || name === 'std') &&
       kind === 'gradient' &&
@@ -135,7 +135,7 @@ const products = new Set(['matmul', 'linear', 'einsum']);
 /** The largest magnitude among the gradients that backward starts from. */
 const largestSeed = 1.5;
 
-/** A number in a mismatch's words. */
+/** A number in the description of a mismatch. */
 function numberBehind(pattern: RegExp, detail: string): number {
   return Number(pattern.exec(detail)?.[1] ?? NaN);
 }

@@ -1,4 +1,4 @@
-// Is alone in a process: whether indices are checked is read once in each.
+// Is alone in a process: whether indices are checked is read once per process.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type DType, device } from '../../src/index.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
@@ -20,8 +20,8 @@ const emulatedDTypes: readonly DType[] = ['float32'];
 const python = findTorchPython();
 const skipped = !python || (emulated && !hostCompilerVersion());
 
-describe.skipIf(skipped)('every op beside PyTorch', { timeout: 1_800_000 }, () => {
-  // PyTorch looks at indices; GPUs do when asked to.
+describe.skipIf(skipped)('every op compared to PyTorch', { timeout: 1_800_000 }, () => {
+  // PyTorch checks indices; GPUs do so when asked to.
   beforeEach(() => void vi.stubEnv('ROOFLINE_CHECK_INDICES', '1'));
   afterEach(() => void vi.unstubAllEnvs());
 

@@ -26,7 +26,7 @@ export interface DifferentialResult {
   /** How many of the programs drawn were compared. Those that need more kernels than the device may have are not. */
   readonly cases: number;
   readonly failures: readonly Failure[];
-  /** How many cases fell under each documented difference. */
+  /** How many cases each documented difference accounted for. */
   readonly differing: ReadonlyMap<string, number>;
 }
 

@@ -1,4 +1,4 @@
-// Is alone in a process: whether indices are checked is read once in each.
+// Is alone in a process: whether indices are checked is read once per process.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../src/testing.ts';
@@ -12,7 +12,7 @@ const mostKernels = 80;
 const python = findTorchPython();
 
 describe.skipIf(!python || !hostCompilerVersion())('the kernels beside PyTorch', { timeout: 600_000 }, () => {
-  // PyTorch looks at indices.
+  // PyTorch checks indices.
   beforeEach(() => void vi.stubEnv('ROOFLINE_CHECK_INDICES', '1'));
   afterEach(() => void vi.unstubAllEnvs());
 

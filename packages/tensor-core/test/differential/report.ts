@@ -28,7 +28,7 @@ export function listingOf(program: Program): string[] {
   return [...inputs, ...steps];
 }
 
-/** The failures by op and kind, each group with how many they are and its shortest ones, of different dtypes. */
+/** The failures by op and kind, each group with its count and its shortest ones, of different dtypes. */
 export function describeFailures(failures: readonly Failure[], examples = 2): string {
   const groups = Map.groupBy(failures, ({ program, mismatch }) => `${program.name}, ${mismatch.kind}`);
   return [...groups]

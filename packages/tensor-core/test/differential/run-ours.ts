@@ -9,7 +9,7 @@ export interface TensorOutcome {
   readonly shape: Shape;
   readonly data: TypedArray;
   readonly requiresGrad: boolean;
-  /** The inputs in whose memory it lies. */
+  /** The inputs whose memory it shares. */
   readonly aliases: readonly number[];
 }
 

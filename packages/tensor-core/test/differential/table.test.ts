@@ -15,7 +15,7 @@ describe('the table of differential tests', () => {
     expect(functions.filter((name) => !known.has(name))).toEqual([]);
   });
 
-  it('names nothing that is not public', () => {
+  it('lists nothing that is not public', () => {
     const names = [...opTable.map(({ name }) => name), ...notOps];
     expect(names.filter((name) => !functions.includes(name))).toEqual([]);
   });
@@ -26,7 +26,7 @@ describe('the table of differential tests', () => {
 });
 
 describe('the documented differences', () => {
-  it('stand in the README, each by its title', () => {
+  it('are in the README, each by its title', () => {
     const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ');
     expect(differences.filter(({ title }) => !readme.includes(`**${title}**`))).toEqual([]);
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { compileAtOnce } from '../compile/at-once/processes.ts';
 
-it('two processes compile the same program at once, into one kernel cache that is empty before', async () => {
+it('two processes compile the same function at once, into one kernel cache that is empty before', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'roofline-at-once-'));
   try {
     const environment = { ROOFLINE_CACHE_DIR: folder };
@@ -13,7 +13,7 @@ it('two processes compile the same program at once, into one kernel cache that i
     const kernels = readdirSync(join(folder, 'kernels'));
     expect(kernels.length).toBeGreaterThan(3);
     expect(kernels.filter((name) => !/^[0-9a-f]{64}\.cubin$/.test(name))).toEqual([]);
-    // From the cache alone it is the same again.
+    // The same again from the cache alone.
     expect(await compileAtOnce(1, 'cuda:0', environment)).toEqual([first]);
     expect(readdirSync(join(folder, 'kernels'))).toEqual(kernels);
   } finally {

@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 
 const core = new URL('../../src/index.ts', import.meta.url).href;
 
-/** Ops whose kernels are compiled one by one and, in a program, by threads. */
+/** Ops whose kernels are compiled one by one and, in a compiled function, by threads. */
 const program = (signal: NodeJS.Signals) => `
   import * as t from '${core}';
   const x = t.randn([64, 64], { device: t.device('cuda') });

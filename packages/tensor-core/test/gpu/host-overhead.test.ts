@@ -3,7 +3,7 @@ import * as t from '../../src/index.ts';
 
 const calls = 2000;
 
-/** The least host microseconds of one call, over rounds of `calls` that the device keeps up with. */
+/** The least host microseconds per call, over rounds of `calls` that the device keeps up with. */
 function hostUs(run: () => void): number {
   const device = t.device('cuda');
   let best = Infinity;

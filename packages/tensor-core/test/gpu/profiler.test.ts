@@ -50,7 +50,7 @@ describe('profile on a GPU', () => {
       for (let i = 0; i < 20; i++) t.scope(() => t.matmul(x, x));
       eventsMs = device().recordEvent().elapsedMs(start);
     });
-    // A kernel may begin while the one before it ends: time in which two run counts once.
+    // A kernel may begin while the previous one ends: time in which both run counts once.
     let busyUs = 0;
     let endUs = -Infinity;
     for (const { startUs, durationUs } of kernels) {
@@ -106,7 +106,7 @@ describe('profile on a GPU', () => {
       expect(droppedRecords).toBe(0);
       const inGraph = kernels.filter(({ op }) => op !== null);
       expect(inGraph).toHaveLength(3 * program!.nodes!);
-      // Beside it the argument and the result are copied.
+      // Besides it the argument and the result are copied.
       expect(new Set(kernels.filter(({ op }) => op === null).map(({ kind }) => kind))).toEqual(
         new Set(['memcpy']),
       );
@@ -130,7 +130,7 @@ describe('profile on a GPU', () => {
       const record = t.recordMemory(() => call(x).dispose(), { device: device() });
       const arena = record.allocations.filter(({ op }) => op === 'arena of step');
       expect(arena.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(4 * size * size);
-      // The result lies in it.
+      // The result is in it.
       expect(record.allocations.filter(({ startUs }) => startUs !== null)).toEqual([]);
     });
   });

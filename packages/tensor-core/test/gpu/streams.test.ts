@@ -66,7 +66,7 @@ describe('onStream', () => {
 });
 
 describe('memory that two streams use', () => {
-  it('is handed out again only behind both', () => {
+  it('is handed out again only after both', () => {
     const device = gpu();
     const other = device.createStream();
     const count = 64 * mebibyte;

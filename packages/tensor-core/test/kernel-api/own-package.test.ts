@@ -6,9 +6,12 @@ import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 
-// A user's package: an op of its own, with a kernel in a folder of its own, by the public entries alone.
+// A user's package: an op of its own, with a kernel in its own folder, using only the public entry points.
 const kernelSource = packageKernels(new URL('softplus-package/src/softplus.js', import.meta.url).href);
-const kernel = kernelVariants(kernelSource('softplus_rows.cu'), 'softplus_rows', 'ppplif');
+const kernel = kernelVariants(kernelSource('softplus_rows.cu'), 'softplus_rows', {
+  ...{ x: 'pointer', y: 'pointer', largest: 'pointer' },
+  ...{ rows: 'int64', columns: 'int32', scale: 'float32' },
+});
 const contexts: CudaContext[] = [];
 
 const softplusOp = defineOp<{ scale: number }>({
@@ -22,12 +25,15 @@ const softplusOp = defineOp<{ scale: number }>({
       const columns = x!.shape.at(-1)!;
       const rows = x!.size / columns;
       const { defines, rowsPerBlock } = rowPlan(x!.dtype, columns, vectorLength(columns, [x!, y!]));
-      context
-        .kernel(kernel(defines))
-        .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
-          ...[x!.address, y!.address, largest!.address],
-          ...[rows, columns, scale],
-        ]);
+      context.kernel(kernel(defines)).launch(
+        [Math.ceil(rows / rowsPerBlock), 1, 1],
+        defines.BLOCK_THREADS,
+        0,
+        kernel.byName({
+          ...{ x: x!.address, y: y!.address, largest: largest!.address },
+          ...{ rows, columns, scale },
+        }),
+      );
     },
   },
   cpu: {

@@ -3,7 +3,7 @@ import * as t from '../../src/index.ts';
 
 export { collect };
 
-/** Overwrites memory that is free by now: whoever still reads it reads NaN. */
+/** Overwrites memory that is free now, so that anything still reading it reads NaN. */
 export function poisonFreeMemory(device: t.Device): void {
   const poison = [4, 8, 16, 64, 256, 1024].flatMap((size) =>
     Array.from({ length: 6 }, () => t.full([size], NaN, { device })),

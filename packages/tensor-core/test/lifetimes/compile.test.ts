@@ -5,7 +5,7 @@ import { collect } from './collect.ts';
 
 const live = () => t.device('cpu').memoryStatistics().liveStorages;
 
-it('a compiled function that is dropped gives back what its programs hold', async () => {
+it('a compiled function that is dropped gives back what its specializations hold', async () => {
   await collect();
   const before = live();
   const use = () => {
@@ -24,7 +24,7 @@ it('a compiled function that is dropped gives back what its programs hold', asyn
   expect(live()).toBe(before);
 });
 
-it('a compiled function of an object that is dropped does so too, whatever of the object its program asks', async () => {
+it('a compiled function of an object that is dropped does so too, whatever its specialization reads of the object', async () => {
   class Trainer {
     readonly weight = t.tensor([1, 2]);
     readonly generator = new t.Generator(1);

@@ -7,7 +7,7 @@ import { withoutMemoryAt } from './interruptions.ts';
 
 const size = 8;
 
-/** Of as many workspace bytes as no arena here has to spare. */
+/** Takes more workspace bytes than any arena here has to spare. */
 const through = t.defineOp<{ readonly factor: number }>({
   name: 'through',
   autocast: 'none',
@@ -32,7 +32,7 @@ const addNumber: t.KernelSpec = {
   parameters: 'pfl',
 };
 
-/** A step that counts its runs and halves its weight, and all that it changes. */
+/** A step that counts its runs and halves its weight, and everything that it changes. */
 class Step {
   readonly weight: t.Tensor;
   readonly run: t.CompiledFunction<(x: t.Tensor) => readonly t.Tensor[]>;
@@ -78,7 +78,7 @@ describe.skipIf(hostCompilerVersion() === null)('a compiled step on an emulated 
     return { liveStorages, allocatedBytes, reservedBytes };
   };
 
-  /** What five calls give; in front of that of `failure` is one whose allocation fails. */
+  /** What five calls give; before that of `failure` comes one whose allocation fails. */
   function fiveCalls(holdsResults: boolean, failure: Failure | null) {
     return t.scope(() => {
       const step = new Step(device);
@@ -126,7 +126,7 @@ describe.skipIf(hostCompilerVersion() === null)('a compiled step on an emulated 
     expect(allocation).toBeGreaterThan(0);
   });
 
-  it('that is written down says that it finds no memory, or has done all and is written down later', () => {
+  it('that is captured throws where it finds no memory, or completes and is captured later', () => {
     const before = memory();
     const ends: string[] = [];
     const firstCall = (allocation: number) =>

@@ -17,7 +17,7 @@ const entries = opTable.map((entry, i) => [`${entry.name} (${i})`, entry] as con
 const calls = Number(process.env['ROOFLINE_LIFETIME_CALLS'] ?? 10);
 const callsInterrupted = 3;
 
-/** What is wrong with one call: an error that is none of ours, or storages that it has left. */
+/** What is wrong with one call: an error that is not ours, or storages that it has left. */
 function faultOf(entry: OpEntry, seed: number, device: t.Device, run: (call: OpCall) => void): string[] {
   const before = liveStorages(device);
   const call = new OpCall(entry, seed, device);

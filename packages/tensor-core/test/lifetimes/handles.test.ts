@@ -24,7 +24,7 @@ describe.each(devices)('handles on %s', (_, device) => {
     expect(liveStorages(device)).toBe(before);
   });
 
-  // The emulated GPU multiplies float32 alone.
+  // The emulated GPU multiplies only float32.
   it.runIf(device.type === 'cpu')(
     'of parameters that were cast by autocast stay right when garbage is collected before backward',
     async () => {
@@ -127,7 +127,7 @@ describe.each(devices)('handles on %s', (_, device) => {
     flat.dispose();
   });
 
-  it('tell what was leaked, and nothing of what was disposed', async () => {
+  it('report what was leaked, and nothing that was disposed', async () => {
     await collect();
     const leaked: string[] = [];
     t.reportLeaks((description) => leaked.push(description));

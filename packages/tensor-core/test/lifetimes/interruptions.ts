@@ -4,9 +4,9 @@ import { DeviceError, OutOfMemoryError, observeOps } from '../../src/index.ts';
 
 /** How an interrupted function ended. */
 export interface Interrupted {
-  /** Whether it came as far as what was to fail. */
+  /** Whether it reached the step that was to fail. */
   readonly reached: boolean;
-  /** What it threw; null for nothing. */
+  /** What it threw; null if nothing. */
   readonly error: unknown;
 }
 

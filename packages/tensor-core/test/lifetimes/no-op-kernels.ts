@@ -29,7 +29,7 @@ class NoOpCompiler implements KernelCompiler {
   }
 }
 
-/** The names of the kernels whose source is a part of an image. */
+/** The names of the kernels whose source is part of an image. */
 function kernelsIn(image: Uint8Array): string[] {
   const kernels = Buffer.from(image)
     .toString()
@@ -37,7 +37,7 @@ function kernelsIn(image: Uint8Array): string[] {
   return Array.from(kernels, ([, name]) => name!);
 }
 
-/** The driver's functions but for those of code: kernels are found by name, take their turn in a stream, and do nothing. */
+/** The driver's functions except those of code: kernels are found by name, take their turn in a stream, and do nothing. */
 function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
   const modules: string[][] = [];
   const launch = (stream: number) => {
@@ -58,8 +58,8 @@ function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
 const keepsNothing = { read: () => undefined, write: () => false };
 
 /**
- * A CudaDevice that allocates, launches and frees as a GPU does but whose kernels write nothing: for what holds of an op
- * whatever its values are. The images of a compiler must hold the text of what they were compiled from.
+ * A CudaDevice that allocates, launches and frees as a GPU does but whose kernels write nothing: for properties of an op that
+ * do not depend on its values. The images of a compiler must hold the text of what they were compiled from.
  */
 export function openNoOpDevice(
   beginBatch: BeginBatch | null = null,

@@ -5,7 +5,7 @@ import { RandomSource } from '../differential/programs/random-source.ts';
 import { seedGradient } from '../differential/run-ours.ts';
 import { makeBase, viewOf } from '../differential/programs/tensor-input.ts';
 
-/** A call of a public op outside every scope, and the tensors that it is given. */
+/** A call of a public op outside all scopes, and the tensors that it is given. */
 export class OpCall {
   readonly #call: Call;
   readonly #device: Device;
@@ -32,7 +32,7 @@ export class OpCall {
     return this.#bases.map((base) => Buffer.from(base.toTypedArray().buffer).toString('hex'));
   }
 
-  /** Calls the op, runs `backward` from each of its results if that is asked for, and disposes what it gave. */
+  /** Calls the op, runs `backward` from each of its results if asked to, and disposes of the results. */
   run(backward: boolean): void {
     const given = this.#call.ours(this.#operands, this.#device);
     const results = given instanceof t.Tensor ? [given] : given;
@@ -50,7 +50,7 @@ export class OpCall {
     }
   }
 
-  /** Disposes what it was given, and the gradients that have come. */
+  /** Disposes of the inputs, and of their gradients. */
   dispose(): void {
     for (const tensor of [...this.#bases, ...this.#operands])
       if (typeof tensor !== 'number') tensor.dispose();

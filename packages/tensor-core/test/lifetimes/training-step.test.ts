@@ -17,7 +17,7 @@ const numbers = (count: number, step: number) =>
 const matrix = (rows: number, columns: number, step: number) =>
   Array.from({ length: rows }, (_, i) => numbers(columns, step + i));
 
-/** A small training step, one op a stage, with views, broadcasting, casts and tensors that are read twice. */
+/** A small training step, one op per stage, with views, broadcasting, casts and tensors that are read twice. */
 const stages = (device: t.Device): readonly Stage[] => {
   const leaf = (rows: number, columns: number, step: number) => () =>
     t.tensor(matrix(rows, columns, step), { device, requiresGrad: true });

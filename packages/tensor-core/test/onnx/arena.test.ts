@@ -9,7 +9,7 @@ interface Seen {
   readonly before: number;
   readonly after: number;
   readonly emptied: number;
-  /** What the op gives for four ones once the memory has been given back. */
+  /** The op's result for four ones once the memory has been given back. */
   readonly four: number;
 }
 
@@ -40,7 +40,7 @@ function runLarge(dtype: string, op: string): Seen {
   return JSON.parse(execFileSync(process.execPath, words, { encoding: 'utf8' })) as Seen;
 }
 
-// ONNX Runtime has no kernels for these dtypes: it casts them, and keeps the memory that this takes.
+// ONNX Runtime has no kernels for these dtypes: it casts them, and keeps the memory for that.
 it.runIf(process.platform === 'linux').each([
   ['float16', 'core.slice(core.add(a, a), 0, -1)', 2],
   ['bool', 'core.sum(a)', 4],

@@ -75,7 +75,7 @@ test('pages that nobody wrote yet count too', () => {
   expect(allocateAll).toThrow(OutOfMemoryError);
 });
 
-test('memory that others took counts', () => {
+test('memory that others have taken counts', () => {
   let free = 512 * mebibyte;
   const pool = poolOf(512 * mebibyte, () => free);
   pool.allocate(100 * mebibyte);
@@ -93,7 +93,7 @@ test('size classes waste an eighth at most', () => {
   }
 });
 
-test('where memory is short, others in the process are asked for theirs before an allocation fails', () => {
+test('where memory is short, others in the process are asked to release theirs before an allocation fails', () => {
   let available = 10 * mebibyte;
   const giveBack = () => void (available = 1024 * mebibyte);
   const pool = new BufferPool({

@@ -27,7 +27,7 @@ function resolve(specifier: string): string {
 
 const find = (platform: string) => findOnnxRuntime(platform, resolve);
 
-it('takes the package of the platform, and onnxruntime-node where that one is not there', () => {
+it('takes the package of the platform, and onnxruntime-node where that is missing', () => {
   const shipped = join('bin/napi-v6/linux/arm64', library);
   writeFiles('onnxruntime-node', { 'package.json': '{"version":"1.30.0"}', [shipped]: '' });
   expect(find('linux-arm64')).toEqual({

@@ -70,7 +70,7 @@ describe('OnnxGraphBuilder', () => {
     ]);
   });
 
-  test('a body that divides integers is told', () => {
+  test('a body that divides integers is reported', () => {
     const graph = new OnnxGraphBuilder();
     const body = new OnnxGraphBuilder('row');
     const n = body.input('int32', [2]);
@@ -80,7 +80,7 @@ describe('OnnxGraphBuilder', () => {
     expect(graph.dividesIntegers).toBe(true);
   });
 
-  test('equal constants are written once, whatever they are told apart by', () => {
+  test('equal constants are written once, however they are distinguished', () => {
     const graph = new OnnxGraphBuilder();
     expect(graph.scalar('float32', 1)).toBe(graph.scalar('float32', 1));
     expect(graph.integers([1, 2])).toBe(graph.constant('int64', [2], BigInt64Array.of(1n, 2n)));

@@ -16,14 +16,14 @@ const programs = {
 
 const hasStrace = spawnSync('strace', ['-V']).status === 0;
 
-/** A home and a folder for temporary files that are empty, and the environment of a process that has them. */
+/** An empty home and an empty folder for temporary files, and the environment of a process that uses them. */
 function emptyHome() {
   const root = mkdtempSync(join(tmpdir(), 'roofline-telemetry-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const [home, temporary] = [join(root, 'home'), join(root, 'tmp')];
   for (const path of [home, temporary]) mkdirSync(path);
   const { XDG_CACHE_HOME: _, ORT_DISABLE_TELEMETRY: __, NODE_COMPILE_CACHE: ___, ...inherited } = process.env;
-  // Who asks for telemetry by the variable is not heard: nothing is sent.
+  // A variable that asks for telemetry is ignored: nothing is sent.
   const env = { ...inherited, HOME: home, TMPDIR: temporary, ORT_DISABLE_TELEMETRY: '0' };
   return { root, env, files: () => [home, temporary].flatMap((path) => readdirSync(path)) };
 }

@@ -1,4 +1,4 @@
-// Is alone in a process: how many threads ops run in is settled once in each.
+// Is alone in a process: the number of threads of ops is fixed once per process.
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import {

@@ -20,7 +20,7 @@ const same = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'same' 
 const inFloat32 = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'float32' });
 const inLow = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'low' });
 
-// By the lists of "Autocast Op Reference" of PyTorch's documentation; of what stands in none of them, the inputs decide.
+// By the lists of "Autocast Op Reference" in PyTorch's documentation; for ops in none of them, the inputs decide.
 const cases: Case[] = [
   inLow('einsum of a product', (x) => t.einsum('ij,jk->ik', x, x)),
   inLow('einsum of an outer product', (x) => t.einsum('ij,kj->ijk', x, x)),
@@ -115,7 +115,7 @@ export function describeAutocast(open: OpenDevice): void {
       }
     });
 
-    it('leaves what is no floating point alone', () => {
+    it('leaves what is not floating point alone', () => {
       t.scope(() => {
         const x = make([4, 4], 1);
         t.autocast(low, () => {
@@ -140,7 +140,7 @@ export function describeAutocast(open: OpenDevice): void {
       });
     });
 
-    it('multiplies rounded operands, and brings float32 gradients back', () => {
+    it('multiplies rounded operands, and gives float32 gradients', () => {
       t.scope(() => {
         const [x, weight] = [make([5, 8], 1), make([4, 8], 2).requiresGrad_()];
         const y = t.autocast(low, () => t.linear(x, weight));
@@ -156,7 +156,7 @@ export function describeAutocast(open: OpenDevice): void {
           expect(Math.abs(value / exact[i]! - 1)).toBeLessThanOrEqual(ulp),
         );
         expect(weight.grad!.dtype).toBe('float32');
-        // The sums of a product leave it unrounded.
+        // The sums of a product are returned unrounded.
         const columns = Array.from({ length: 8 }, (_, k) =>
           [0, 1, 2, 3, 4].reduce((s, i) => s + a![8 * i + k]!, 0),
         );
@@ -170,7 +170,7 @@ export function describeAutocast(open: OpenDevice): void {
       t.scope(() => fn(make([4, 8], 1, 'bfloat16'), make([8, 8], 2).requiresGrad_()));
     const twice = (x: Tensor, weight: Tensor) => t.scope(() => t.sum(t.linear(t.linear(x, weight), weight)));
 
-    it('are made once a region, as it lies or transposed, and in the next one again', () => {
+    it('are made once per region, as stored or transposed, and again in the next one', () => {
       withWeight((x, weight) => {
         const run = (dtype: AutocastDType) =>
           t.autocast(dtype, () => void (twice(x, weight), t.matmul(x, weight)));
@@ -227,29 +227,32 @@ export function describeAutocast(open: OpenDevice): void {
       'every other column': (weight) => t.slice(weight, 1, 0, 4, 2),
     };
 
-    it.each(Object.keys(views))('lie as the parameter does in a flat buffer, used first %s', (first) => {
-      t.scope(() => {
-        const device = open();
-        const flat = t.arange(0, 40, 1, { dtype: 'float32', device });
-        const weights = [8, 24].map((start) =>
-          t.view(t.slice(flat, 0, start, start + 12), [3, 4]).requiresGrad_(),
-        );
-        const rowSums = (x: Tensor) => t.matmul(x, t.ones([x.shape[1]!, 1], { device }));
-        t.autocast('bfloat16', () => {
-          for (const view of [views[first]!, ...Object.values(views)]) {
-            for (const weight of weights) {
-              t.scope(() => {
-                const part = view(weight);
-                // Sums below 256, which bfloat16 holds.
-                const sums = rowSums(part);
-                expect(sums.dtype).toBe('bfloat16');
-                expect(sums.toArray()).toEqual(t.withoutAutocast(() => rowSums(part)).toArray());
-              });
+    it.each(Object.keys(views))(
+      'are laid out like the parameter in a flat buffer, used first %s',
+      (first) => {
+        t.scope(() => {
+          const device = open();
+          const flat = t.arange(0, 40, 1, { dtype: 'float32', device });
+          const weights = [8, 24].map((start) =>
+            t.view(t.slice(flat, 0, start, start + 12), [3, 4]).requiresGrad_(),
+          );
+          const rowSums = (x: Tensor) => t.matmul(x, t.ones([x.shape[1]!, 1], { device }));
+          t.autocast('bfloat16', () => {
+            for (const view of [views[first]!, ...Object.values(views)]) {
+              for (const weight of weights) {
+                t.scope(() => {
+                  const part = view(weight);
+                  // Sums below 256, which bfloat16 holds.
+                  const sums = rowSums(part);
+                  expect(sums.dtype).toBe('bfloat16');
+                  expect(sums.toArray()).toEqual(t.withoutAutocast(() => rowSums(part)).toArray());
+                });
+              }
             }
-          }
+          });
         });
-      });
-    });
+      },
+    );
 
     it('are freed with the region, or with the backward pass that needs them', () => {
       withWeight((x, weight) => {
@@ -269,7 +272,7 @@ export function describeAutocast(open: OpenDevice): void {
     });
   });
 
-  it('does not reach into the backward pass', () => {
+  it('does not extend into the backward pass', () => {
     t.scope(() => {
       const gradients = [0, 1].map((inside) => {
         const weight = make([8, 8], 3).requiresGrad_();
@@ -294,7 +297,7 @@ export function describeAutocast(open: OpenDevice): void {
     );
   });
 
-  it('a norm writes the dtype of the product behind it', () => {
+  it('a norm writes the dtype of the product after it', () => {
     t.scope(() => {
       const x = make([3, 16], 5).requiresGrad_();
       const weight = make([16], 6).requiresGrad_();

@@ -4,13 +4,13 @@ import type { ComputeOp, DType, Shape, Tensor } from '../../src/index.ts';
 import { relativeError, sample, tensorOf, unitRoundoff } from './support/samples.ts';
 import type { OpenDevice } from './support/vector-jacobian.ts';
 
-/** Makes the operand that a case asks for: of that shape, laid out and filled as the test at hand wants it. */
+/** Makes the operand that a case asks for: of that shape, laid out and filled as the test needs it. */
 type Make = (shape: Shape, dtype?: DType) => Tensor;
 
 /** A public function of one fused op. */
 interface FusedCase {
   readonly name: string;
-  /** Operands for rows of `columns` elements. Those that are not made by `make` are ordinary. */
+  /** Operands for rows of `columns` elements. Those not made by `make` are ordinary. */
   readonly operands: (rows: number, columns: number, make: Make, plain: Make) => Tensor[];
   readonly fn: (...operands: Tensor[]) => Tensor;
   /** Whether it may be given rows without elements. */
@@ -81,7 +81,7 @@ const cases: readonly FusedCase[] = [
   },
 ];
 
-/** How the operands that a case is about lie in memory, and what they hold. */
+/** The layout and the contents of the operands that a case is about. */
 interface Variant {
   readonly name: string;
   readonly rows: number;
@@ -92,7 +92,7 @@ interface Variant {
 const drawn = (shape: Shape, dtype: DType, device: t.Device, seed = 201) =>
   sample(shape, { dtype, domain: [-3, 3], seed }, device);
 
-/** A row of each kind, cut or repeated to `columns`; the first element stands out. */
+/** A row of each kind, cut or repeated to `columns`; the first element is exceptional. */
 const oddRows: readonly (readonly number[])[] = [
   [1, 2, -0.5, 0],
   [NaN, 1, 2, -3],
@@ -197,7 +197,7 @@ export function describeFused(open: OpenDevice): void {
     );
 
     // The reference runs on the CPU, so that a GPU compiles nothing but the fused op.
-    it.each(tried)('of what is $name is its reference', (variant) => {
+    it.each(tried)('of what is $name equals its reference', (variant) => {
       t.scope(() => {
         const [here, cpu] = [open(), t.device('cpu')];
         const narrow = made(variant, 'float32', cpu);
@@ -222,9 +222,9 @@ export function describeFused(open: OpenDevice): void {
 }
 
 /**
- * Holds an attempt in a precision of that unit roundoff to the exact one: at most twice the error that the reference
- * has in float32, brought to that precision, and one unit in the last place. Where the reference is lucky, as a single
- * value may be, its error is taken for that of as many random roundings as it has ops.
+ * Compares an attempt in a precision of that unit roundoff to the exact one: at most twice the error that the reference has in
+ * float32, scaled to that precision, and one unit in the last place. Where the reference is lucky, as a single value may be,
+ * its error counts as that of as many random roundings as it has ops.
  */
 function expectClose(actual: Attempt, exact: Attempt, inFloat32: Attempt, roundoff: number): void {
   const list = ({ values, gradients }: Attempt) => [values, ...gradients];
@@ -233,7 +233,7 @@ function expectClose(actual: Attempt, exact: Attempt, inFloat32: Attempt, roundo
   ours.forEach((values, i) => {
     const measured = relativeError(rounded[i]!, expected[i]!) / unitRoundoff.float32!;
     const own = Math.max(measured, Math.sqrt(inFloat32.ops)) * roundoff;
-    // Of float64 there is nothing more exact than the reference, which has its own error.
+    // For float64 nothing is more exact than the reference, which has its own error.
     const bound = (roundoff === unitRoundoff.float64 ? 3 : 2) * own + 2 * roundoff;
     expect(relativeError(values, expected[i]!)).toBeLessThanOrEqual(bound);
   });

@@ -30,11 +30,11 @@ function inputsFor(c: ElementwiseCase, shapes: readonly Shape[], dtype: DType, d
   return c.domain.map((domain, i) => sample(shapes[i]!, { dtype, domain, seed: 10 + i }, device));
 }
 
-/** What a device is tried with. */
+/** What is tried on a device. */
 export interface ElementwiseOptions {
-  /** Whether it calculates in float64; gradients are then held to finite differences, else to the CPU's. */
+  /** Whether it computes in float64; gradients are then compared to finite differences, otherwise to the CPU's. */
   readonly float64: boolean;
-  /** Dtypes beside float32 and float64. Default float16 and bfloat16. */
+  /** Dtypes besides float32 and float64. Default float16 and bfloat16. */
   readonly lowDTypes?: readonly DType[];
   /** Fewer shapes, and numbers as operands of `sub` alone: for a device that compiles slowly. */
   readonly brief?: boolean;
@@ -76,7 +76,7 @@ export function describeElementwise(
       });
     });
 
-    // Registered, not skipped: which of them there is follows from the op and the device.
+    // Registered, not skipped: which of them exists follows from the op and the device.
     if (!c.differentiable) return;
     if (float64) itsGradientIsThatOfDifferences(c, open);
     else itsGradientIsTheCpus(c, open);
@@ -149,7 +149,7 @@ export function describeReductions(open: () => Device): void {
         });
         const y = t[name](x, { dims });
         expect(y.shape).toEqual(shape.filter((_, d) => !dims.includes(d)));
-        // Each of n additions in a row may round by half a unit; they partly cancel.
+        // Each of n consecutive additions may round by half a unit; they partly cancel.
         const tolerance = 2 ** -23 * Math.sqrt(x.size);
         expect(relativeError(y.toFlatArray(), [...groups.values()].map(folds[name]))).toBeLessThanOrEqual(
           tolerance,

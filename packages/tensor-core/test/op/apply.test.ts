@@ -20,7 +20,7 @@ const copies = t.defineOp({
 });
 
 describe('apply', () => {
-  it('refuses disposed inputs, wherever they stand, and names the op', () => {
+  it('refuses disposed inputs, in any position, and names the op', () => {
     t.scope(() => {
       const [x, gone] = [plain([1]), plain([2])];
       gone.dispose();
@@ -73,7 +73,7 @@ describe('apply', () => {
 });
 
 describe('in-place writes', () => {
-  it('may read what lies before or behind the target, or is the target by another handle', () => {
+  it('may read what is before or after the target, or the target by another handle', () => {
     t.scope(() => {
       const x = plain([1, 2, 3, 4]);
       const half = (start: number) => t.slice(x, 0, start, start + 2);
@@ -90,7 +90,7 @@ describe('in-place writes', () => {
 });
 
 describe('observers', () => {
-  it('need no method but those they care for', () => {
+  it('need only the methods that they care about', () => {
     const other = openEmulatedDevice();
     t.scope(() => {
       const stop = t.observeOps({});
@@ -100,7 +100,7 @@ describe('observers', () => {
     });
   });
 
-  it('leave alone, however often they are told to', () => {
+  it('leave only once, however often they are asked to', () => {
     const names: string[] = [];
     const [stopFirst, stopSecond] = [
       t.observeOps({}),
@@ -115,7 +115,7 @@ describe('observers', () => {
   });
 });
 
-it('the cost of an op that says none is every input read and every output written', () => {
+it('the cost of an op that declares none is every input read and every output written', () => {
   const inputs = [
     { shape: [2, 3], dtype: 'float64' as const },
     { shape: [], dtype: 'int32' as const },

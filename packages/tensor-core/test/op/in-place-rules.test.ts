@@ -76,7 +76,7 @@ describe('in-place writes with gradients enabled', () => {
     });
   });
 
-  it('refuse ops without a gradient on what has a history', () => {
+  it('refuse ops without a gradient on tensors with a history', () => {
     t.scope(() => {
       expect(() => t.fillInPlace(t.mul(leaf([1]), 2), 0)).toThrow('fill_: is not recorded');
     });
@@ -93,7 +93,7 @@ describe('in-place writes with gradients enabled', () => {
 });
 
 describe('in-place writes', () => {
-  it('refuse targets whose elements lie on one another', () => {
+  it('refuse targets whose elements overlap', () => {
     t.scope(() => {
       const wide = t.expand(plain([1]), [3]);
       expect(() => t.addInPlace(wide, plain([1, 2, 3]))).toThrow(

@@ -4,7 +4,7 @@ import { observers } from '../../src/op/observers.ts';
 import { devices } from '../lifetimes/devices.ts';
 
 describe('observers', () => {
-  it('are all told of ops, host reads, host writes and copies between devices', () => {
+  it('are all notified of ops, host reads, host writes and copies between devices', () => {
     const other = devices.at(-1)![1];
     t.scope(() => {
       const told: string[][] = [[], []];
@@ -29,7 +29,7 @@ describe('observers', () => {
     });
   });
 
-  it('are ended one by one, though one of them be ended twice', () => {
+  it('are ended one by one, even if one of them is ended twice', () => {
     t.scope(() => {
       let calls = 0;
       const observer = { after: () => void calls++ };
@@ -42,7 +42,7 @@ describe('observers', () => {
     });
   });
 
-  it('are told when an op throws, and may leave while they are told', () => {
+  it('are notified when an op throws, and may leave while being notified', () => {
     t.scope(() => {
       const told: string[] = [];
       const stop = t.observeOps({
@@ -69,7 +69,7 @@ describe('observers', () => {
     });
   });
 
-  it('are told of an end for each beginning, whatever another observer throws', () => {
+  it('are notified of an end for each beginning, whatever another observer throws', () => {
     t.scope(() => {
       const x = t.ones([1]);
       for (const throwing of ['before', 'after'] as const) {
@@ -97,7 +97,7 @@ describe('observers', () => {
     });
   });
 
-  it('are told of no end of an op that ran before they came', () => {
+  it('are not notified of the end of an op that began before they came', () => {
     t.scope(() => {
       const x = t.ones([1]);
       const told: string[] = [];

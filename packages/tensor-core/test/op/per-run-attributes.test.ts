@@ -58,6 +58,6 @@ it('forgets the source of an op that failed', () => {
   ).toThrow('no attributes');
 });
 
-it('refuses what is no function', () => {
+it('refuses what is not a function', () => {
   expect(() => applyLive(scaled, [tensor([1])], 3 as never)).toThrow(/applyLive: next/);
 });

@@ -22,7 +22,7 @@ it('names the options that a function does not take', () => {
   });
 });
 
-it('names what is no tensor, and where a list of them is wanted', () => {
+it('names what is not a tensor, and where a list of them is wanted', () => {
   expect(() => t.requireTensors('concatAll', [t.ones([1]), {} as t.Tensor])).toThrow(
     'concatAll: takes tensors, not an object',
   );

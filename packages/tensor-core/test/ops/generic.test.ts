@@ -9,7 +9,7 @@ describe('element-wise ops on the CPU', () => describeElementwise(cpu, { float64
 describe('reductions on the CPU', () => describeReductions(cpu));
 describe('matmul on the CPU', () => describeMatmul(cpu));
 
-describe('numbers beside narrower tensors', () => {
+describe('numbers with narrower tensors', () => {
   it('keep their value', () => {
     scope(() => expect(add(tensor([0, 1], { dtype: 'bool' }), 2).toFlatArray()).toEqual([2, 3]));
     scope(() => expect(greater(tensor([0, 1], { dtype: 'int64' }), 0.5).toFlatArray()).toEqual([0, 1]));

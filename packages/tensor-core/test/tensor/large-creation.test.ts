@@ -5,7 +5,7 @@ import { OutOfMemoryError, type Tensor, argmax, expand, ones, scope } from '../.
 const index = JSON.stringify(new URL('../../src/index.ts', import.meta.url).href);
 
 it('makes more elements than the heap has room for as numbers', () => {
-  // A list of so many numbers alone has 64 MiB.
+  // A list of that many numbers takes 64 MiB by itself.
   const program = `
     const { arange, linspace, max, pow, scope } = await import(${index});
     const [size, options] = [2 ** 23, { dtype: 'int32' }];

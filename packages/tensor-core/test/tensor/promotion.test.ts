@@ -43,10 +43,10 @@ const ops = {
   where: (a: Operand, b: Operand) => t.where(t.tensor([1, 0], { dtype: 'bool' }), a, b),
 };
 
-/** Those that refuse some operands, or round numbers otherwise: their dtypes alone are compared. */
+/** Those that refuse some operands, or round numbers differently: only their dtypes are compared. */
 const particular = { sub: t.sub, pow: t.pow };
 
-// torch.maximum takes tensors only: a number is a tensor without dimensions there that has no width.
+// torch.maximum takes only tensors: a number becomes a tensor without dimensions there, which has no width.
 const script = `
 import json, sys, torch
 def operand(case):
@@ -91,7 +91,7 @@ function operandOf({ dtype, values }: OperandCase): Operand {
 
 const shapeOf = ({ values }: OperandCase) => (typeof values === 'number' ? [] : [values.length]);
 
-describe.skipIf(!torchPython)('promotion, beside PyTorch', () => {
+describe.skipIf(!torchPython)('promotion, compared to PyTorch', () => {
   const answers = torchPython ? (askTorch(script, cases) as Answer[]) : [];
 
   it('gives two tensors the dtype of torch.result_type', () => {
@@ -115,7 +115,7 @@ describe.skipIf(!torchPython)('promotion, beside PyTorch', () => {
         const y = ops[name](operandOf(a), operandOf(b));
         return [y.dtype, y.toFlatArray()] as const;
       });
-      // Beside numbers a 16-bit result is calculated in float32; torch rounds some of them to 16 bits first.
+      // With numbers a 16-bit result is computed in float32; torch rounds some of them to 16 bits first.
       const exact = isTensor(a) && isTensor(b);
       const ulp = exact ? 0 : dtype === 'bfloat16' ? 2 ** -7 : dtype === 'float16' ? 2 ** -10 : 0;
       const same =
@@ -167,7 +167,7 @@ describe('promotion', () => {
 
   it('rounds a tensor without dimensions, or of integers, to low precision first, but no number', () => {
     t.scope(() => {
-      // 1 + 2^-8 lies halfway between two bfloat16 and is rounded to 1 before the product.
+      // 1 + 2^-8 is halfway between two bfloat16 and is rounded to 1 before the product.
       const x = t.tensor([2 - 2 ** -7], { dtype: 'bfloat16' });
       for (const [other, product] of [
         [t.tensor(1 + 2 ** -8), 2 - 2 ** -7],
@@ -189,7 +189,7 @@ describe('promotion', () => {
     });
   });
 
-  it('compares in the dtype of the result, to which the operand of less say is rounded', () => {
+  it('compares in the dtype of the result, to which the operand of lower priority is rounded', () => {
     t.scope(() => {
       const x = t.tensor([0.1], { dtype: 'bfloat16' });
       for (const other of [0.1, t.tensor(0.1), t.tensor(0.1, { dtype: 'float64' })]) {

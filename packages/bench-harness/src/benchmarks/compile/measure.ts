@@ -3,7 +3,7 @@ import {
   device as openDevice,
   formatShape,
   type ExplainedCall,
-  type ProgramExplanation,
+  type CompileExplanation,
 } from '@roofline/tensor-core';
 import { canonicalJson } from '../../records/json.ts';
 import type { CellContext } from '../definition.ts';
@@ -41,7 +41,7 @@ export async function measureCompile(
 
 type Described = Omit<CompileResult, 'compilation' | 'compileTimes' | 'deviceMs' | 'hostMs'>;
 
-function described(program: ProgramExplanation): Described {
+function described(program: CompileExplanation): Described {
   const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
   const { repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
   const { accumulatedProducts, mergedProducts, operandBytesSaved } = program;

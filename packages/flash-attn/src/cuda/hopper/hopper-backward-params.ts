@@ -1,24 +1,43 @@
-import type { StridedMemory } from '@roofline/tensor-core';
+import { KernelStruct } from '@roofline/cuda';
 import type { HostMemory } from '@roofline/cuda/host';
 import type { AttentionSizes } from '../../operands.ts';
 import type { FlashCall } from '../flash-call.ts';
 import type { HopperBackwardPlan } from './hopper-backward-plan.ts';
 
-// As kernels/hopper/flash_hopper_backward.cuh has it.
-export const hopperBackwardParamsBytes = 1088;
-/** Where the tensor maps lie among them. */
-export const hopperBackwardMaps = {
-  q: 0,
-  gradO: 128,
-  k: 256,
-  v: 384,
-  gradK: 512,
-  gradV: 640,
-  gradQ: 768,
-} as const;
-const pointersOffset = 896;
-const stridesOffset = 968;
-const [scaleLog2Offset, scaleOffset, sizesOffset] = [1040, 1044, 1048];
+/** HopperBackwardParams of kernels/hopper/flash_hopper_backward.cuh. */
+export const hopperBackwardStruct = new KernelStruct('HopperBackwardParams', {
+  q: 'tensorMap',
+  gradO: 'tensorMap',
+  k: 'tensorMap',
+  v: 'tensorMap',
+  gradK: 'tensorMap',
+  gradV: 'tensorMap',
+  gradQMap: 'tensorMap',
+  lse: 'pointer',
+  gradLse: 'pointer',
+  lseLog2: 'pointer',
+  delta: 'pointer',
+  sums: 'pointer',
+  turns: 'pointer',
+  o: 'pointer',
+  gradORows: 'pointer',
+  gradQ: 'pointer',
+  oStrides: 'int64[3]',
+  gradOStrides: 'int64[3]',
+  gradQStrides: 'int64[3]',
+  scaleLog2: 'float32',
+  scale: 'float32',
+  queries: 'int32',
+  keys: 'int32',
+  heads: 'int32',
+  keyHeads: 'int32',
+  keyHeadsTotal: 'int32',
+  rowTiles: 'int32',
+  keyTiles: 'int32',
+  band: 'int32',
+  columns: 'int32',
+  unseenTiles: 'int32',
+});
 
 const keysOfBlock = 128;
 
@@ -63,18 +82,31 @@ export function writeHopperBackwardParams(
   const { o, gradO, gradQ } = tensors as BackwardTensors;
   const { batch, heads, keyHeads, queries, keys, headDimension } = sizes;
   const { rowTiles, keyTiles, unseenTiles } = hopperBackwardTiles(sizes, settings.causal, plan);
-  const pointers = [
-    ...[rows.lse, rows.gradLse ?? 0, lseLog2, delta, sums, turns ?? 0],
-    ...[o.address, gradO.address, gradQ.address],
-  ];
-  pointers.forEach((pointer, i) => memory.writeInt64(pointersOffset + 8 * i, pointer));
-  const strides = [o, gradO, gradQ].flatMap((x: StridedMemory) => x.strides.slice(0, 3));
-  strides.forEach((stride, i) => memory.writeInt64(stridesOffset + 8 * i, stride));
-  memory.floats[scaleLog2Offset / 4] = settings.scale * Math.LOG2E;
-  memory.floats[scaleOffset / 4] = settings.scale;
-  const words = [
-    ...[queries, keys, heads, keyHeads, batch * keyHeads, rowTiles, keyTiles, plan.backwardBand],
-    ...[headDimension, unseenTiles],
-  ];
-  memory.words.set(words, sizesOffset / 4);
+  const { int64, words, floats } = hopperBackwardStruct;
+  memory.writeInt64(int64.lse, rows.lse);
+  memory.writeInt64(int64.gradLse, rows.gradLse ?? 0);
+  memory.writeInt64(int64.lseLog2, lseLog2);
+  memory.writeInt64(int64.delta, delta);
+  memory.writeInt64(int64.sums, sums);
+  memory.writeInt64(int64.turns, turns ?? 0);
+  memory.writeInt64(int64.o, o.address);
+  memory.writeInt64(int64.gradORows, gradO.address);
+  memory.writeInt64(int64.gradQ, gradQ.address);
+  for (let i = 0; i < 3; i++) {
+    memory.writeInt64(int64.oStrides + 8 * i, o.strides[i]!);
+    memory.writeInt64(int64.gradOStrides + 8 * i, gradO.strides[i]!);
+    memory.writeInt64(int64.gradQStrides + 8 * i, gradQ.strides[i]!);
+  }
+  memory.floats[floats.scaleLog2] = settings.scale * Math.LOG2E;
+  memory.floats[floats.scale] = settings.scale;
+  memory.words[words.queries] = queries;
+  memory.words[words.keys] = keys;
+  memory.words[words.heads] = heads;
+  memory.words[words.keyHeads] = keyHeads;
+  memory.words[words.keyHeadsTotal] = batch * keyHeads;
+  memory.words[words.rowTiles] = rowTiles;
+  memory.words[words.keyTiles] = keyTiles;
+  memory.words[words.band] = plan.backwardBand;
+  memory.words[words.columns] = headDimension;
+  memory.words[words.unseenTiles] = unseenTiles;
 }

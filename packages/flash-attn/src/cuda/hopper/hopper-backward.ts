@@ -8,18 +8,19 @@ import { headTensorMap } from './head-tensor-map.ts';
 import {
   type BackwardTensors,
   type HopperBackwardScratch,
-  hopperBackwardMaps,
-  hopperBackwardParamsBytes,
+  hopperBackwardStruct,
   hopperBackwardTiles,
   writeHopperBackwardParams,
 } from './hopper-backward-params.ts';
 import type { HopperBackwardPlan, HopperBackwardTile } from './hopper-backward-plan.ts';
 
 const kernels = packageKernels(import.meta.url);
-const mainKernel = kernelVariants(kernels('hopper/flash_hopper_backward.cu'), 'flash_hopper_backward', 'T');
+const mainKernel = kernelVariants(kernels('hopper/flash_hopper_backward.cu'), 'flash_hopper_backward', {
+  p: 'struct',
+});
 const rowsSource = kernels('hopper/flash_hopper_backward_rows.cu');
-const beforeKernel = kernelVariants(rowsSource, 'flash_hopper_before', 'T');
-const afterKernel = kernelVariants(rowsSource, 'flash_hopper_after', 'T');
+const beforeKernel = kernelVariants(rowsSource, 'flash_hopper_before', { p: 'struct' });
+const afterKernel = kernelVariants(rowsSource, 'flash_hopper_after', { p: 'struct' });
 
 const mainThreads = 384;
 const rowsThreads = 256;
@@ -40,12 +41,13 @@ export function launchHopperBackward(call: FlashCall, plan: HopperBackwardPlan):
   const bytes = writeParams(call, plan, rowTiles);
   const rowsOfBlock = rowsThreads / (backward.headDimension > 80 ? 16 : 8);
   const rowBlocks = (rowTiles * backward.queries) / rowsOfBlock;
-  context.kernel(beforeSpec(call, backward)).launch([rowBlocks, heads, 1], rowsThreads, 0, [bytes]);
+  const values = mainKernel.byName({ p: bytes });
+  context.kernel(beforeSpec(call, backward)).launch([rowBlocks, heads, 1], rowsThreads, 0, values);
   const sharedBytes = hopperBackwardSharedBytes(backward);
   const blocks = keyTiles * sizes.keyHeads * sizes.batch;
-  context.kernel(mainSpec(call, backward)).launch([blocks, 1, 1], mainThreads, sharedBytes, [bytes]);
+  context.kernel(mainSpec(call, backward)).launch([blocks, 1, 1], mainThreads, sharedBytes, values);
   if (!needsAfter(backward)) return;
-  context.kernel(afterSpec(call, backward)).launch([rowTiles, heads, 1], rowsThreads, 0, [bytes]);
+  context.kernel(afterSpec(call, backward)).launch([rowTiles, heads, 1], rowsThreads, 0, values);
 }
 
 /** What `launchHopperBackward` launches. */
@@ -117,10 +119,10 @@ export function hopperBackwardSharedBytes({
 }
 
 function writeParams(call: FlashCall, plan: HopperBackwardPlan, rowTiles: number): Uint8Array {
-  const memory = (params ??= new HostMemory(hopperBackwardParamsBytes));
+  const memory = (params ??= new HostMemory(hopperBackwardStruct.byteLength));
   encodeMaps(cudaDevice(call.context), memory, call.tensors as BackwardTensors, plan.backward);
   writeHopperBackwardParams(memory, call, scratchOf(call, plan, rowTiles), plan);
-  return memory.bytes.subarray(0, hopperBackwardParamsBytes);
+  return memory.bytes.subarray(0, hopperBackwardStruct.byteLength);
 }
 
 function scratchOf(
@@ -151,7 +153,9 @@ function encodeMaps(
     ...{ q: ofQueries, gradO: ofQueries, k: ofKeys, v: ofKeys },
     ...{ gradK: stored, gradV: stored, gradQ: stored },
   };
+  const { tensorMaps } = hopperBackwardStruct;
   for (const name of Object.keys(boxes) as (keyof typeof boxes)[]) {
-    device.encodeTensorMap(headTensorMap(tensors[name], boxes[name]), memory, hopperBackwardMaps[name]);
+    const offset = tensorMaps[name === 'gradQ' ? 'gradQMap' : name];
+    device.encodeTensorMap(headTensorMap(tensors[name], boxes[name]), memory, offset);
   }
 }

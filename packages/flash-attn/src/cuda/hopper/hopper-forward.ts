@@ -1,20 +1,35 @@
 import type { KernelSpec } from '@roofline/tensor-core';
 import { type CudaDevice, cudaDevice, storageType } from '@roofline/tensor-core/kernel-api';
 import { HostMemory } from '@roofline/cuda/host';
-import { kernelVariants, packageKernels } from '@roofline/cuda';
+import { KernelStruct, kernelVariants, packageKernels } from '@roofline/cuda';
 import { announcing } from '../announced-kernel.ts';
 import type { FlashCall } from '../flash-call.ts';
 import { headTensorMap } from './head-tensor-map.ts';
 import type { HopperForwardPlan, HopperForwardTile } from './hopper-forward-plan.ts';
 
 const source = packageKernels(import.meta.url)('hopper/flash_hopper_forward.cu');
-const kernel = kernelVariants(source, 'flash_hopper_forward', 'T');
+const kernel = kernelVariants(source, 'flash_hopper_forward', { p: 'struct' });
 const rowsPerWarpgroup = 64;
 
-// Offsets of kernels/hopper/flash_hopper_forward.cuh.
-const byteLength = 576;
-const maps = { q: 0, k: 128, v: 256, o: 384 } as const;
-const [lseOffset, nextTileOffset, scaleLog2Offset, sizesOffset] = [512, 520, 528, 536];
+/** HopperForwardParams of kernels/hopper/flash_hopper_forward.cuh. */
+export const hopperForwardStruct = new KernelStruct('HopperForwardParams', {
+  q: 'tensorMap',
+  k: 'tensorMap',
+  v: 'tensorMap',
+  o: 'tensorMap',
+  lse: 'pointer',
+  nextTile: 'pointer',
+  scaleLog2: 'float32',
+  scale: 'float32',
+  queries: 'int32',
+  keys: 'int32',
+  heads: 'int32',
+  headsPerKeyHead: 'int32',
+  headsTotal: 'int32',
+  rowTiles: 'int32',
+  tiles: 'int32',
+  band: 'int32',
+});
 
 let params: HostMemory | null = null;
 
@@ -29,7 +44,7 @@ export function launchHopperForward(call: FlashCall, plan: HopperForwardPlan): v
   const bytes = hopperForwardParams(cudaDevice(context), call, plan);
   context
     .kernel(forwardSpec(call, forward))
-    .launch([blocks, 1, 1], 128 * (forward.warpgroups + 1), sharedBytes, [bytes]);
+    .launch([blocks, 1, 1], 128 * (forward.warpgroups + 1), sharedBytes, kernel.byName({ p: bytes }));
 }
 
 /** What `launchHopperForward` launches. */
@@ -94,23 +109,31 @@ export function hopperForwardParams(
   call: Pick<FlashCall, 'sizes' | 'settings' | 'tensors' | 'rows'>,
   { forward, forwardBand }: HopperForwardPlan,
 ): Uint8Array {
-  const memory = (params ??= new HostMemory(byteLength));
+  const memory = (params ??= new HostMemory(hopperForwardStruct.byteLength));
   const { q, k, v, o } = call.tensors;
+  const { tensorMaps, int64, words, floats } = hopperForwardStruct;
   const { chunk } = forward;
   const ofQueries = { rows: rowsPerWarpgroup, chunk, wholeRows: true };
   const ofKeys = { rows: forward.keys, chunk, wholeRows: true };
   const stored = { rows: rowsPerWarpgroup / forward.splits, chunk, wholeRows: false };
-  device.encodeTensorMap(headTensorMap(q, ofQueries), memory, maps.q);
-  device.encodeTensorMap(headTensorMap(k, ofKeys), memory, maps.k);
-  device.encodeTensorMap(headTensorMap(v, ofKeys), memory, maps.v);
-  device.encodeTensorMap(headTensorMap(o, stored), memory, maps.o);
-  memory.writeInt64(lseOffset, call.rows.lse);
-  memory.writeInt64(nextTileOffset, device.scratch('flash_hopper_forward tiles', 4));
+  device.encodeTensorMap(headTensorMap(q, ofQueries), memory, tensorMaps.q);
+  device.encodeTensorMap(headTensorMap(k, ofKeys), memory, tensorMaps.k);
+  device.encodeTensorMap(headTensorMap(v, ofKeys), memory, tensorMaps.v);
+  device.encodeTensorMap(headTensorMap(o, stored), memory, tensorMaps.o);
+  memory.writeInt64(int64.lse, call.rows.lse);
+  memory.writeInt64(int64.nextTile, device.scratch('flash_hopper_forward tiles', 4));
   const { scale } = call.settings;
-  memory.floats.set([scale * Math.LOG2E, scale], scaleLog2Offset / 4);
+  memory.floats[floats.scaleLog2] = scale * Math.LOG2E;
+  memory.floats[floats.scale] = scale;
   const { batch, heads, keyHeads, queries, keys } = call.sizes;
   const { rowTiles, tiles } = tilesOf(call, forward);
-  const words = [queries, keys, heads, heads / keyHeads, batch * heads, rowTiles, tiles, forwardBand];
-  memory.words.set(words, sizesOffset / 4);
-  return memory.bytes.subarray(0, byteLength);
+  memory.words[words.queries] = queries;
+  memory.words[words.keys] = keys;
+  memory.words[words.heads] = heads;
+  memory.words[words.headsPerKeyHead] = heads / keyHeads;
+  memory.words[words.headsTotal] = batch * heads;
+  memory.words[words.rowTiles] = rowTiles;
+  memory.words[words.tiles] = tiles;
+  memory.words[words.band] = forwardBand;
+  return memory.bytes.subarray(0, hopperForwardStruct.byteLength);
 }

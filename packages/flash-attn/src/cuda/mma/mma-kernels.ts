@@ -15,12 +15,20 @@ import {
 } from './mma-plan.ts';
 
 const kernels = packageKernels(import.meta.url);
-const forwardKernel = kernelVariants(kernels('mma/flash_mma_forward.cu'), 'flash_mma_forward', 'Tpi');
-const joinKernel = kernelVariants(kernels('mma/flash_mma_join.cu'), 'flash_mma_join', 'Tpi');
-const backwardKernel = kernelVariants(kernels('mma/flash_mma_backward.cu'), 'flash_mma_backward', 'Tppp');
+const forwardKernel = kernelVariants(kernels('mma/flash_mma_forward.cu'), 'flash_mma_forward', {
+  ...{ p: 'struct', partial: 'pointer', splits: 'int32' },
+});
+const joinKernel = kernelVariants(kernels('mma/flash_mma_join.cu'), 'flash_mma_join', {
+  ...{ p: 'struct', partial: 'pointer', splits: 'int32' },
+});
+const backwardKernel = kernelVariants(kernels('mma/flash_mma_backward.cu'), 'flash_mma_backward', {
+  ...{ p: 'struct', rowsMemory: 'pointer', sumsMemory: 'pointer', turns: 'pointer' },
+});
 const rowsSource = kernels('mma/flash_mma_rows.cu');
-const beforeKernel = kernelVariants(rowsSource, 'flash_mma_before', 'Tppp');
-const afterKernel = kernelVariants(rowsSource, 'flash_mma_after', 'Tp');
+const beforeKernel = kernelVariants(rowsSource, 'flash_mma_before', {
+  ...{ p: 'struct', rowsMemory: 'pointer', sumsMemory: 'pointer', turns: 'pointer' },
+});
+const afterKernel = kernelVariants(rowsSource, 'flash_mma_after', { p: 'struct', sumsMemory: 'pointer' });
 
 const warpSize = 32;
 const rowsThreads = 128;
@@ -53,13 +61,14 @@ export function launchMmaForward(call: FlashCall, { forward }: MmaForwardPlan): 
     : 0;
   const sharedBytes = mmaForwardSharedBytes(forward, byteSize(call.dtype));
   const bytes = flashParams(call.tensors, call.rows, sizes, call.settings);
+  const values = forwardKernel.byName({ p: bytes, partial, splits });
   context
     .kernel(forwardSpec(call, forward))
-    .launch([splits * tiles, 1, 1], warpSize * forward.warps, sharedBytes, [bytes, partial, splits]);
+    .launch([splits * tiles, 1, 1], warpSize * forward.warps, sharedBytes, values);
   if (!isSplit) return;
   const blocks = Math.ceil(rows / (rowsThreads / warpSize));
   const join = context.kernel(joinSpec(call, forward));
-  join.launch([blocks, 1, 1], rowsThreads, 0, [bytes, partial, splits]);
+  join.launch([blocks, 1, 1], rowsThreads, 0, joinKernel.byName({ p: bytes, partial, splits }));
 }
 
 /**
@@ -78,22 +87,26 @@ export function launchMmaBackward(call: FlashCall, { backward, deterministic }: 
   // Without queries nothing is added, and there are no turns to wait for.
   const isOrdered = deterministic && tiles > 0;
   const turns = workspace(isOrdered ? 1 + tiles * backward.parts : 0);
-  const params = flashParams(call.tensors, call.rows, sizes, call.settings);
-  const launch = (spec: KernelSpec, { blocks, threads, sharedBytes }: Shape, pointers: number[]) => {
+  const p = flashParams(call.tensors, call.rows, sizes, call.settings);
+  const pointers = { rowsMemory: rows, sumsMemory: sums, turns };
+  const launch = (
+    spec: KernelSpec,
+    { blocks, threads, sharedBytes }: Shape,
+    values: ReturnType<typeof backwardKernel.byName>,
+  ) => {
     if (blocks === 0) return;
-    const kernel = context.kernel(spec);
-    kernel.launch([blocks, 1, 1], threads, sharedBytes, [params, ...pointers]);
+    context.kernel(spec).launch([blocks, 1, 1], threads, sharedBytes, values);
   };
   const rowsShape = { blocks: tiles, threads: rowsThreads, sharedBytes: 0 };
-  launch(beforeSpec(call, backward), rowsShape, [rows, sums, turns]);
+  launch(beforeSpec(call, backward), rowsShape, beforeKernel.byName({ p, ...pointers }));
   const shape = {
     blocks: Math.ceil(keys / backward.keys) * backward.parts * keyHeads * batch,
     threads: warpSize * backward.warps,
     sharedBytes: mmaBackwardSharedBytes(backward, elementBytes),
   };
-  launch(backwardSpec(call, backward, isOrdered), shape, [rows, sums, turns]);
+  launch(backwardSpec(call, backward, isOrdered), shape, backwardKernel.byName({ p, ...pointers }));
   const afterShape = { ...rowsShape, sharedBytes: mmaAfterSharedBytes(backward, elementBytes) };
-  launch(afterSpec(call, backward), afterShape, [sums]);
+  launch(afterSpec(call, backward), afterShape, afterKernel.byName({ p, sumsMemory: sums }));
 }
 
 type VariantCall = Pick<FlashCall, 'dtype'>;

@@ -8,10 +8,11 @@ import { flashParams } from '../flash-params.ts';
 import type { SimtPlan, Tile } from '../kernel-plan.ts';
 
 const source = packageKernels(import.meta.url)('simt/flash_simt.cu');
-const forwardKernel = kernelVariants(source, 'flash_forward', 'T');
-const deltaKernel = kernelVariants(source, 'flash_delta', 'T');
-const gradKeysKernel = kernelVariants(source, 'flash_grad_keys', 'T');
-const gradQueriesKernel = kernelVariants(source, 'flash_grad_queries', 'T');
+const parameters = { p: 'struct' } as const;
+const forwardKernel = kernelVariants(source, 'flash_forward', parameters);
+const deltaKernel = kernelVariants(source, 'flash_delta', parameters);
+const gradKeysKernel = kernelVariants(source, 'flash_grad_keys', parameters);
+const gradQueriesKernel = kernelVariants(source, 'flash_grad_queries', parameters);
 const threads = 256;
 const rowsPerDeltaBlock = threads / 32;
 
@@ -45,14 +46,14 @@ export function launchSimtBackward(call: FlashCall, plan: SimtPlan): void {
 
 function launchTiles(
   { call: { context, dtype }, plan, params }: SimtLaunch,
-  kernel: KernelVariants,
+  kernel: KernelVariants<typeof parameters>,
   tile: Tile,
   blocks: number,
   sharedBytes = tile.sharedBytes,
 ): void {
   if (blocks === 0) return;
   const spec = announcing(kernel(definesOf(dtype, plan, tile)), sharedBytes);
-  context.kernel(spec).launch([blocks, 1, 1], threads, sharedBytes, [params]);
+  context.kernel(spec).launch([blocks, 1, 1], threads, sharedBytes, kernel.byName({ p: params }));
 }
 
 /** What `launchSimtForward` launches. */

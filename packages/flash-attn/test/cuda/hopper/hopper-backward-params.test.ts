@@ -1,7 +1,7 @@
 import { HostMemory } from '@roofline/cuda/host';
 import { describe, expect, it } from 'vitest';
 import {
-  hopperBackwardParamsBytes,
+  hopperBackwardStruct,
   hopperBackwardTiles,
   writeHopperBackwardParams,
 } from '../../../src/cuda/hopper/hopper-backward-params.ts';
@@ -38,11 +38,11 @@ const scratch = { lseLog2: 2 ** 43, delta: 2 ** 44, sums: 2 ** 45, turns: 2 ** 4
 
 describe('the parameters of flash_hopper_backward.cu', () => {
   it('lie where flash_hopper_backward.cuh says, after the tensor maps', () => {
-    const memory = new HostMemory(hopperBackwardParamsBytes);
+    const memory = new HostMemory(hopperBackwardStruct.byteLength);
     const rows = { lse: 2 ** 41, gradLse: 2 ** 42, statistics: null };
     const plan = planOf(true);
     writeHopperBackwardParams(memory, { sizes, settings, tensors, rows }, scratch, plan);
-    const view = new DataView(memory.bytes.buffer, memory.bytes.byteOffset, hopperBackwardParamsBytes);
+    const view = new DataView(memory.bytes.buffer, memory.bytes.byteOffset, hopperBackwardStruct.byteLength);
     const int64 = (offset: number) => Number(view.getBigInt64(offset, true));
     expect(Array.from({ length: 112 }, (_, i) => int64(8 * i))).toEqual(Array(112).fill(0));
     expect(Array.from({ length: 6 }, (_, i) => int64(896 + 8 * i))).toEqual(
@@ -61,7 +61,7 @@ describe('the parameters of flash_hopper_backward.cu', () => {
   });
 
   it('hold nothing of a call before', () => {
-    const memory = new HostMemory(hopperBackwardParamsBytes);
+    const memory = new HostMemory(hopperBackwardStruct.byteLength);
     const call = { sizes, settings, tensors };
     writeHopperBackwardParams(
       memory,

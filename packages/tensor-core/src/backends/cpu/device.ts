@@ -22,7 +22,7 @@ const systemMemory: SystemMemory = {
   giveBack: emptyArena,
 };
 
-/** The processor, driven through ONNX Runtime. Ops have run when `run` returns. */
+/** The processor, driven through ONNX Runtime. Ops have finished when `run` returns. */
 export class CpuDevice implements Device {
   readonly type = 'cpu';
   readonly index = 0;
@@ -118,7 +118,7 @@ function bytesOf({ memory, byteOffset }: CpuBuffer, start: number, length: numbe
 
 let opened: CpuDevice | null = null;
 
-/** The CPU device; the same object every time. ONNX Runtime is loaded by its first op. */
+/** The CPU device; the same object every time. The first op loads ONNX Runtime. */
 export function openCpuDevice(): CpuDevice {
   opened ??= new CpuDevice();
   return opened;

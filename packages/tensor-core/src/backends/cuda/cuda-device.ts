@@ -5,8 +5,8 @@ import type { Device } from '../../tensor/device.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 
 /**
- * The GPU behind a device, or behind the context that an op's CUDA lowering works with: its streams, pools, pinned
- * memory and tensor maps. Throws a DeviceError for the CPU.
+ * A device as a GPU, or the GPU of the context that an op's CUDA lowering gets: its streams, pools, pinned memory and tensor
+ * maps. Throws a DeviceError for the CPU.
  */
 export function cudaDevice(of: Device | CudaContext): CudaDevice {
   if (of instanceof CudaDevice) return of;

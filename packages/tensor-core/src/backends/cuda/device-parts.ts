@@ -12,7 +12,7 @@ export interface DeviceParts {
     scratch: Scratch,
     streams: Streams,
   ): Float32Product | null;
-  /** Called before the first product that it is needed for. Throws a LibraryNotFoundError without it. */
+  /** Called before the first product that needs it. Throws a LibraryNotFoundError if it is missing. */
   loadCublasLt(): CublasLt;
 }
 

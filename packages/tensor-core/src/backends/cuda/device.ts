@@ -13,7 +13,7 @@ import type { Op } from '../../op/op.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';
 import { CudaLowering } from './lower.ts';
 
-/** The parts of a device with which ops are captured as a graph. */
+/** The parts of a device that capture ops as a CUDA graph. */
 export interface DeviceInternals {
   readonly device: CudaDevice;
   readonly driver: CudaDriver;
@@ -46,7 +46,10 @@ export class CudaDevice extends Gpu implements Device {
     return this.parts.memory.allocateStorage(byteLength);
   }
 
-  /** The same at a multiple of 512, inside what is free of the current pool. Throws a DeviceError where it is not free. */
+  /**
+   * Allocates at `address`, a multiple of 512 inside free memory of the current pool. Throws a DeviceError where it is not
+   * free.
+   */
   allocateAt(address: number, byteLength: number): Block {
     const block = this.parts.memory.allocateStorageAt(address, byteLength);
     if (block) return block;
@@ -59,12 +62,12 @@ export class CudaDevice extends Gpu implements Device {
     this.parts.memory.freeStorage(buffer);
   }
 
-  /** Told of memory inside a block that holds nothing any more: tests have it filled, as freed blocks are. */
+  /** Called with memory inside a block that holds nothing any more; where freed memory is poisoned, it is filled as well. */
   discard(address: number, byteLength: number): void {
     this.parts.memory.poison(address, byteLength);
   }
 
-  /** Lets the current stream wait now for what it would have to wait for to get freed memory again: a capture cannot. */
+  /** Makes the current stream wait now for everything that freed memory depends on, because a capture cannot. */
   awaitFreedMemory(): void {
     this.parts.memory.allocator.endFences();
   }
@@ -92,7 +95,7 @@ export class CudaDevice extends Gpu implements Device {
     return { device: this, driver, launcher, lowering: this.#lowering, builder };
   }
 
-  /** Lets what is queued on any other stream from now on wait for what the current one has been given so far. */
+  /** Makes everything queued on other streams from now on wait for what is queued on the current one so far. */
   holdBackOtherStreams(): void {
     this.parts.streams.holdBackOthers();
   }

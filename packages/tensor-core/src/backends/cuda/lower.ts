@@ -12,21 +12,21 @@ import { type Float32Product, Matmul } from './matmul/matmul.ts';
 import { PointwiseRunner } from './generated/pointwise.ts';
 import { ReductionRunner } from './generated/reduction.ts';
 
-/** The memory of a device, for what an op needs beside its inputs and outputs. */
+/** The memory of a device, for what an op needs besides its inputs and outputs. */
 export interface BlockMemory {
   allocateBlock(byteLength: number): Block;
   freeBlock(block: Block): void;
 }
 
-/** What sees the ops of a graph, as they are captured and as their arguments change. */
+/** Sees the ops of a CUDA graph, as they are captured and as their arguments change. */
 export interface CallRecorder extends LaunchRecorder {
-  /** Memory for the next workspace, which is not freed; null to have it allocated. */
+  /** Memory for the next workspace, which is not freed; null to allocate it. */
   workspaceFor(byteLength: number): DeviceBuffer | null;
   /** Called with each workspace. */
   tookWorkspace?(workspace: DeviceBuffer): void;
 }
 
-/** What lowering stands on. */
+/** What lowering is built on. */
 export interface LoweringParts {
   readonly device: TimedDevice;
   readonly streams: Streams;
@@ -34,7 +34,7 @@ export interface LoweringParts {
   readonly modules: KernelModules;
   readonly properties: CudaProperties;
   readonly memory: BlockMemory;
-  /** Given the context that it will work with. */
+  /** Called with the context that the product will use. */
   readonly makeFloat32Product: (context: CudaContext) => Float32Product | null;
   readonly loadCublasLt: () => CublasLt;
 }
@@ -43,13 +43,15 @@ export interface LoweringParts {
 export class CudaLowering implements CudaContext {
   readonly device: TimedDevice;
   readonly properties: CudaProperties;
+  /** Matrix products, whose algorithms can be tuned. */
+  readonly products: Matmul;
+  readonly matmul: (request: MatmulRequest) => void;
   readonly #streams: Streams;
   readonly #modules: KernelModules;
   readonly #memory: BlockMemory;
   readonly #pointwise: PointwiseRunner;
   readonly #reduction: ReductionRunner;
-  readonly #matmul: Matmul;
-  /** Blocks to give back when the op at hand has been queued. */
+  /** Blocks to give back when the current op has been queued. */
   readonly #workspaces: Block[] = [];
   readonly #launcher: Launcher;
   #recorder: CallRecorder | null = null;
@@ -67,7 +69,7 @@ export class CudaLowering implements CudaContext {
     this.#pointwise = new PointwiseRunner(launcher, generate);
     const { multiprocessors } = properties;
     this.#reduction = new ReductionRunner(launcher, generate, this.#pointwise, workspace, multiprocessors);
-    this.#matmul = new Matmul(
+    this.products = new Matmul(
       streams,
       workspace,
       (address, byteLength) => this.fillBytes(address, 0, byteLength),
@@ -75,14 +77,10 @@ export class CudaLowering implements CudaContext {
       parts.loadCublasLt,
       (library, description) => fastestAlgorithm(device, library, description),
     );
+    this.matmul = this.products.run;
   }
 
-  /** Whose algorithms can be tuned. */
-  get products(): Matmul {
-    return this.#matmul;
-  }
-
-  /** Runs `fn`, of whose ops `recorder` sees launches and workspaces. */
+  /** Runs `fn`, while `recorder` sees the launches and workspaces of its ops. */
   record<T>(recorder: CallRecorder, fn: () => T): T {
     const outer = this.#recorder;
     this.#recorder = recorder;
@@ -139,15 +137,14 @@ export class CudaLowering implements CudaContext {
     this.#streams.current.fill(pointer, value, byteLength);
   }
 
-  matmul(request: MatmulRequest): void {
-    this.#matmul.run(request);
-  }
-
   copy(from: StridedMemory, to: StridedMemory): void {
     this.#pointwise.copy(from, to);
   }
 
-  /** The inputs, those that are not contiguous copied; what the op mutates must be, as it cannot be a copy. */
+  /**
+   * The inputs, with copies of those that are not contiguous. An input that the op mutates must be contiguous: it cannot be a
+   * copy.
+   */
   #contiguous<A>(op: ComputeOp<A>, inputs: readonly MemoryView[]): readonly MemoryView[] {
     if (areContiguous(inputs)) return inputs;
     return inputs.map((input, i) => {
@@ -159,7 +156,7 @@ export class CudaLowering implements CudaContext {
     });
   }
 
-  /** Memory for a contiguous tensor of `like`'s shape and dtype, freed with the other workspaces. */
+  /** Memory for a contiguous tensor of the same shape and dtype, freed with the other workspaces. */
   #contiguousWorkspace({ dtype, shape, size, byteLength }: MemoryView): MemoryView {
     const block = this.#workspaceBlock(byteLength);
     return {

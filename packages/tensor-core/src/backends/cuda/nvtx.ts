@@ -18,7 +18,7 @@ const library: LibraryDescription = {
   remedy: '`pip install nvidia-nvtx` brings it, so that Nsight shows the ranges.',
 };
 
-/** Nsight's tools name the library that listens in these variables of the processes that they start. */
+/** Nsight's tools set these variables to the library that listens, in the processes that they start. */
 export function isNsightListening(environment: NodeJS.ProcessEnv): boolean {
   return Boolean(environment['NVTX_INJECTION64_PATH'] || environment['NVTX_INJECTION32_PATH']);
 }
@@ -26,8 +26,8 @@ export function isNsightListening(environment: NodeJS.ProcessEnv): boolean {
 let started = false;
 
 /**
- * Tells Nsight of every range from now on, if this process runs under one; without it nobody would hear. Warns
- * when Nsight is there and the library that speaks to it is not.
+ * Reports every range to Nsight from now on, if this process runs under it. Warns if Nsight is there but the library that
+ * reports to it is missing.
  */
 export function startNvtx(): void {
   if (started || !isNsightListening(process.env)) return;

@@ -33,8 +33,8 @@ export function cudaDeviceCount(): number {
 let available: boolean | null = null;
 
 /**
- * Whether `cuda:0` can run ops: a GPU of compute capability 8.0 or newer, with an NVRTC that knows it and cublasLt beside
- * the driver. `diagnose` says what is missing. Never throws.
+ * Whether `cuda:0` can run ops: a GPU of compute capability 8.0 or newer, with an NVRTC that supports it, cublasLt and the
+ * driver. `diagnose` says what is missing. Never throws.
  */
 export function cudaAvailable(): boolean {
   available ??= gpuCount() > 0 && canRunOps(0);

@@ -1,14 +1,13 @@
-import type { Call, Operand, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, GraphStorage } from '../graph/graph.ts';
 import type { DType } from '../../base/dtype.ts';
 
 /**
- * Steps in an order in which each of `isUpdate` that only writes in place, as an optimizer's updates do, comes right
- * behind the last step that it depends on. It then finds its gradient in the processor's cache, and the gradient's
- * memory serves those that come later.
+ * Moves each step of `isUpdate` that only writes in place, as an optimizer's updates do, to right after the last step that it
+ * depends on: there its gradient is still in the processor's cache, and the gradient's memory serves later ones.
  */
 export function hoistUpdates<S extends { readonly calls: readonly Call[] }>(
   steps: readonly S[],
-  storages: readonly ProgramStorage[],
+  storages: readonly GraphStorage[],
   isUpdate: (step: S) => boolean,
 ): S[] {
   const placed: { readonly step: S; readonly uses: Uses }[] = [];
@@ -31,23 +30,23 @@ function onlyWritesInPlace({ inputs, outputs }: Call): boolean {
 interface Uses {
   readonly reads: Memory;
   readonly writes: Memory;
-  /** Whether an error may end the run here: what would come behind it must not have been written by then. */
+  /** Whether an error may end the run here, so that nothing that comes after it may be written before. */
   readonly mayThrow: boolean;
 }
 
-/** Storages, and what else may be the same memory in some run. */
+/** Storages, and what else may turn out to be the same memory in some run. */
 interface Memory {
   readonly storages: ReadonlySet<number>;
-  /** Of those that the program does not make. */
+  /** The dtypes of those that the graph does not make. */
   readonly given: ReadonlySet<DType>;
-  /** Of those that lie elsewhere in each run: an argument may be a view of a parameter. */
+  /** The dtypes of those bound anew in each run: an argument may be a view of a parameter. */
   readonly givenAnew: ReadonlySet<DType>;
 }
 
-function usesOf(calls: readonly Call[], storages: readonly ProgramStorage[]): Uses {
+function usesOf(calls: readonly Call[], storages: readonly GraphStorage[]): Uses {
   const memoryOf = (operands: readonly Operand[]): Memory => {
     const numbers = new Set(operands.map(({ storage }) => storage));
-    const dtypesOf = (isMeant: (kind: ProgramStorage['source']['kind']) => boolean) =>
+    const dtypesOf = (isMeant: (kind: GraphStorage['source']['kind']) => boolean) =>
       new Set(
         [...numbers].flatMap((number) =>
           isMeant(storages[number]!.source.kind) ? [storages[number]!.dtype] : [],
@@ -66,7 +65,7 @@ function usesOf(calls: readonly Call[], storages: readonly ProgramStorage[]): Us
   };
 }
 
-/** Whether a call throws for some values, so that a run may end there. */
+/** Whether a call throws for some values. */
 export function checksValues({ op: { cpu } }: Call): boolean {
   return cpu.kind === 'host' && cpu.checksValues === true;
 }

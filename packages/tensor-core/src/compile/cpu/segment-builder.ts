@@ -1,7 +1,7 @@
 import { CompileError } from '../../base/errors.ts';
 import type { OnnxLowering } from '../../op/cpu-lowering.ts';
 import type { OnnxValue } from '../../onnx/graph.ts';
-import type { Call, Operand, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, GraphStorage } from '../graph/graph.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
 import { formatShape, sizeOf } from '../../base/shape.ts';
 import { type OperandPlan, addToGraph, canReadInGraph } from '../../backends/cpu/lowering/op-graph.ts';
@@ -9,48 +9,45 @@ import { type OperandLayout, operandLayout } from '../../op/operand-layout.ts';
 import { buildView, planView } from '../../backends/cpu/lowering/view-graph.ts';
 import { OnnxGraphBuilder } from '../../onnx/onnx-graph.ts';
 
-/** What a graph's input is given at each run: memory of a storage, or a scalar of a call with live attributes. */
+/** What an ONNX graph's input gets in each run: memory of a storage, or a scalar of a call with live attributes. */
 export type InputPort =
   | { readonly kind: 'memory'; readonly storage: number; readonly byteOffset: number }
   | { readonly kind: 'scalar'; readonly call: Call; readonly index: number; readonly dtype: DType };
 
-/** What a graph writes: all of a storage. */
+/** What an ONNX graph writes: a whole storage. */
 export interface OutputPort {
   readonly storage: number;
 }
 
-/** A part of a program as one ONNX graph. */
+/** Part of a graph as one ONNX graph. */
 export interface Segment {
   readonly graph: OnnxGraphBuilder;
   readonly inputs: readonly InputPort[];
   readonly outputs: readonly OutputPort[];
 }
 
-/**
- * Puts calls into one graph. A storage that a call has written is a value of the graph from then on; others are read
- * where they lie.
- */
+/** Puts calls into one ONNX graph. A storage that a call has written is a value of it from then on; others are inputs. */
 export class SegmentBuilder {
   readonly calls: Call[] = [];
   readonly graph = new OnnxGraphBuilder();
-  readonly #storages: readonly ProgramStorage[];
+  readonly #storages: readonly GraphStorage[];
   readonly #inputs: InputPort[] = [];
   /** The elements of storages that calls here have written. */
   readonly #written = new Map<number, OnnxValue>();
-  /** The inputs, by what of which storage they are. */
+  /** The inputs, by storage, start and shape. */
   readonly #read = new Map<string, OnnxValue>();
   readonly #readStorages = new Set<number>();
 
-  constructor(storages: readonly ProgramStorage[]) {
+  constructor(storages: readonly GraphStorage[]) {
     this.#storages = storages;
   }
 
-  /** Says what a storage's elements are where no call here has written them. */
+  /** Defines a storage's elements, for one that no call here has written. */
   define(storage: number, elements: OnnxValue): void {
     this.#written.set(storage, elements);
   }
 
-  /** A tensor as calls here have left it, in its shape. Throws a CompileError for a layout that no node reads. */
+  /** A tensor after the calls so far, in its shape. Throws a CompileError for a layout that no node reads. */
   valueOf(operand: Operand): OnnxValue {
     const plan = planView(operand, this.#layoutOf(operand).storageSize);
     const elements = this.#written.get(operand.storage);
@@ -61,7 +58,7 @@ export class SegmentBuilder {
     return buildView(this.graph, this.#part(elements, plan.start, plan.box), plan);
   }
 
-  /** Whether a call can run before this graph as well as behind it. */
+  /** Whether a call may run before this ONNX graph as well as after it. */
   isIndependentOf({ inputs, outputs }: Call): boolean {
     return (
       inputs.every(({ storage }) => !this.#written.has(storage)) &&
@@ -82,7 +79,7 @@ export class SegmentBuilder {
     this.calls.push(call);
   }
 
-  /** The graph, with the storages that `isNeeded` behind it as outputs. */
+  /** The ONNX graph, whose outputs are the storages written here that later steps need. */
   finish(isNeeded: (storage: number) => boolean): Segment {
     const outputs: OutputPort[] = [];
     for (const [storage, value] of this.#written) {
@@ -112,7 +109,7 @@ export class SegmentBuilder {
     return value;
   }
 
-  /** The elements of a storage from `start` on, as many as `box` has, in its shape. */
+  /** The elements of a storage from `start` on, in the shape `box`. */
   #part(whole: OnnxValue, start: number, box: readonly number[]): OnnxValue {
     const graph = this.graph;
     const size = sizeOf(box);
@@ -130,18 +127,18 @@ export class SegmentBuilder {
   }
 }
 
-/** How a call can be a part of a graph; null where it has no nodes, or needs other memory than they read and write. */
-export function fitsInGraph(call: Call, storages: readonly ProgramStorage[]): OnnxLowering<never> | null {
+/** The nodes of a call; null where it has none, or needs memory in a layout that they do not read or write. */
+export function fitsInGraph(call: Call, storages: readonly GraphStorage[]): OnnxLowering<never> | null {
   const lowering = call.op.cpu;
   if (lowering.kind !== 'onnx' || lowering.chunked) return null;
   return canBeNodes(call, lowering, storages) ? lowering : null;
 }
 
-/** Whether nodes can read a call's operands, and what it writes are whole storages. */
+/** Whether nodes can read a call's inputs, and its outputs are whole storages. */
 export function canBeNodes(
   { inputs, outputs }: Call,
   { strided = false }: OnnxLowering<never>,
-  storages: readonly ProgramStorage[],
+  storages: readonly GraphStorage[],
 ): boolean {
   const isReadable = inputs.every((input) => {
     const layout = operandLayout({ ...input, storage: storages[input.storage]! });

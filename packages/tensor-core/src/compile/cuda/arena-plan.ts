@@ -3,22 +3,22 @@ import { fitIntoGaps, ordersToFit } from './first-fit.ts';
 import type { SizedPart } from './sized-part.ts';
 import { stackParts } from './skyline.ts';
 
-/** Memory of the arena that something needs from one call of a program to another, both included. */
+/** Memory of the arena that is needed from the call `first` to the call `last`, both included. */
 export interface ArenaPart {
   readonly byteLength: number;
   readonly first: number;
   readonly last: number;
 }
 
-/** A part and where it lies. */
+/** A part and its offset in the arena. */
 export interface PlacedPart extends ArenaPart {
   readonly offset: number;
 }
 
 /**
- * Where parts lie in one piece of memory so that those that are needed at one time lie apart, in their order. To find the
- * shortest arena of all is NP-hard; of several that are tried the shortest is taken. Those of training steps come within
- * a few MB of the bytes that are needed at one time.
+ * Places parts in one piece of memory, so that parts needed at the same time do not overlap; they are returned in their order.
+ * Finding the shortest arena is NP-hard: several heuristics are tried and the shortest result is taken. For training steps it
+ * comes within a few MB of the most bytes that are needed at one time.
  */
 export function planArena(parts: readonly ArenaPart[]): PlacedPart[] {
   const sized = parts.map((part) => ({ ...part, bytes: blockBytes(part.byteLength) }));
@@ -41,7 +41,7 @@ function* waysToPlace(
   yield stackParts(parts);
 }
 
-/** How long an arena of such parts is. */
+/** The length of an arena that holds these parts. */
 export function arenaBytes(parts: Iterable<PlacedPart>): number {
   let end = 0;
   for (const { offset, byteLength } of parts) end = Math.max(end, offset + blockBytes(byteLength));
@@ -54,7 +54,7 @@ export interface Gap {
   readonly byteLength: number;
 }
 
-/** What a call leaves free of an arena of so many bytes; the parts are in the order of their offsets. */
+/** What is free during a call in an arena of `byteLength` bytes; `parts` are sorted by offset. */
 export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: number): Gap[] {
   const lying = parts.filter(({ first, last }) => first <= call && call <= last);
   const gaps: Gap[] = [];
@@ -66,7 +66,7 @@ export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: n
   return gaps;
 }
 
-/** The first call at which parts need as many bytes as at no other: no arena is shorter. */
+/** The first call at which parts need the most bytes: a lower bound for the arena's length. */
 export function fullestCall(parts: readonly ArenaPart[]): { readonly call: number; readonly bytes: number } {
   const changes = new Map<number, number>();
   const change = (at: number, bytes: number) => changes.set(at, (changes.get(at) ?? 0) + bytes);

@@ -1,35 +1,32 @@
 import { lastUses } from '../graph/liveness.ts';
-import type { Binding } from '../graph/program-runner.ts';
-import type { Program } from '../graph/program.ts';
+import type { Binding } from '../executable/executable.ts';
+import type { Graph } from '../graph/graph.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '@roofline/cuda/host';
 import { blockBytes } from '@roofline/cuda/parts';
 import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
 import { takenOver } from './in-place.ts';
 
-/** What of an arena some of a program's storages need, one behind the other. */
+/** A part that several storages use one after the other. */
 interface NeededPart extends ArenaPart {
   readonly numbers: readonly number[];
 }
 
 type StoragePart = NeededPart & PlacedPart;
 
-/** The bytes of calls' workspaces, by the places of the calls. */
+/** The bytes of each workspace, by the index of the call that asks for it. */
 export type WorkspaceBytes = ReadonlyMap<number, readonly number[]>;
 
-/**
- * One piece of memory for what a program's calls hand on to each other, its results and its gradients: where in it each
- * storage lies.
- */
+/** The layout of one piece of memory for a graph's intermediates, results and gradients. */
 export class Arena {
-  /** 0 for a program that hands on nothing. */
+  /** 0 for a graph that makes nothing. */
   readonly byteLength: number;
   /** In the order of their offsets. */
   readonly #parts: readonly StoragePart[];
 
-  /** It has gaps for the `workspaces`, too, where they are known. */
-  constructor(program: Program, workspaces: WorkspaceBytes = new Map()) {
-    const parts = partsOf(program);
+  /** With gaps for the `workspaces`, where they are known. */
+  constructor(graph: Graph, workspaces: WorkspaceBytes = new Map()) {
+    const parts = partsOf(graph);
     const gaps = [...workspaces].flatMap(([call, sizes]) =>
       sizes.map((byteLength): ArenaPart => ({ byteLength, first: call, last: call })),
     );
@@ -40,7 +37,7 @@ export class Arena {
     this.byteLength = arenaBytes(plan);
   }
 
-  /** Where the storages lie if the arena is `memory`. */
+  /** The bindings of the storages if the arena is `memory`. */
   bindings(memory: Storage): Map<number, Binding> {
     return new Map(
       this.#parts.flatMap(({ numbers, offset }) =>
@@ -49,30 +46,30 @@ export class Arena {
     );
   }
 
-  /** The storages that no call behind `call` needs. */
-  freedBehind(call: number): Gap[] {
+  /** The parts that no call after `call` needs. */
+  freedAfter(call: number): Gap[] {
     return this.#parts.filter(({ last }) => last === call);
   }
 
-  /** What of the arena, if it begins at `address`, workspaces of `call` can have. */
+  /** The free memory for workspaces of `call`, in an arena at `address`. */
   workspacesOf(call: number, address: number): ArenaWorkspaces {
     return new ArenaWorkspaces(() => gapsAt(this.#parts, call, this.byteLength), address);
   }
 }
 
-/** What a program's calls hand on, its results and its gradients: from when to when each is needed. */
-export function partsOf(program: Pick<Program, 'calls' | 'storages' | 'kept'>): NeededPart[] {
-  const { calls, storages, kept } = program;
+/** From which call to which each intermediate, result and gradient is needed. */
+export function partsOf(graph: Pick<Graph, 'calls' | 'storages' | 'kept'>): NeededPart[] {
+  const { calls, storages, kept } = graph;
   const firstUses = new Map<number, number>();
   calls.forEach(({ inputs, outputs }, at) => {
     for (const { storage } of [...inputs, ...outputs])
       if (!firstUses.has(storage)) firstUses.set(storage, at);
   });
-  const over = takenOver(program);
+  const over = takenOver(graph);
   const groups = calls.map((call) => [call]);
   const parts = new Map<number, NeededPart>();
-  // Results and gradients stay behind the last call. An input goes before what takes its memory over.
-  [...lastUses(program, groups), [...kept]].forEach((numbers, last) => {
+  // Results and gradients are needed past the last call. An input's last use precedes that of what takes its memory over.
+  [...lastUses(graph, groups), [...kept]].forEach((numbers, last) => {
     for (const number of numbers) {
       const { byteLength } = storages[number]!;
       const from = over.get(number);
@@ -85,14 +82,14 @@ export function partsOf(program: Pick<Program, 'calls' | 'storages' | 'kept'>): 
   return [...parts.values()];
 }
 
-/** What one call leaves free of an arena, for its workspaces. */
+/** Gives out what is free of an arena during one call, as its workspaces. */
 export class ArenaWorkspaces {
-  /** The bytes of each that was asked for. */
+  /** The bytes of each workspace asked for. */
   readonly asked: number[] = [];
   readonly taken: Gap[] = [];
   readonly #address: number;
   readonly #findGaps: () => readonly Gap[];
-  /** Null until the first workspace: most calls have none. */
+  /** Null before the first workspace: most calls have none. */
   #gaps: readonly Gap[] | null = null;
 
   constructor(findGaps: () => readonly Gap[], address: number) {
@@ -100,7 +97,7 @@ export class ArenaWorkspaces {
     this.#address = address;
   }
 
-  /** From the smallest gap that is large enough; null without one. */
+  /** Takes a workspace from the smallest gap that is large enough; null if there is none. */
   take(byteLength: number): DeviceBuffer | null {
     const bytes = blockBytes(byteLength);
     this.asked.push(byteLength);

@@ -1,7 +1,7 @@
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
-import { withOperands } from '../graph/interpreter.ts';
-import type { Call } from '../graph/program.ts';
-import type { ProgramMemory } from '../graph/program-memory.ts';
+import { withOperands } from '../executable/interpreter.ts';
+import type { Call } from '../graph/graph.ts';
+import type { RunMemory } from '../executable/run-memory.ts';
 import { CudaGraph, KernelPostponed } from '@roofline/cuda/parts';
 import type { MemoryPool } from '@roofline/cuda';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
@@ -10,31 +10,31 @@ import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
 import { PerRunCalls } from './per-run-calls.ts';
 
-/** A program's calls as one graph. */
+/** Calls captured as one CUDA graph. */
 export interface CapturedCalls {
   readonly graph: CudaGraph;
   readonly live: PerRunCalls;
-  /** How many of the graph's nodes each call is. */
+  /** How many of the CUDA graph's nodes each call is. */
   readonly nodes: readonly number[];
-  /** What the calls have asked for. */
+  /** What the calls asked for. */
   readonly workspaces: WorkspaceBytes;
 }
 
-/** Where a graph works. */
+/** The memory that a CUDA graph works on. */
 interface Place {
-  readonly memory: ProgramMemory;
+  readonly memory: RunMemory;
   readonly arena: Arena;
   readonly arenaAddress: number;
-  /** Where workspaces come from that the arena has no gap for. */
+  /** For workspaces that do not fit into gaps of the arena. */
   readonly pool: MemoryPool;
 }
 
-/** Captures calls on the current stream, in their order. */
+/** Captures calls, in their order, on the current stream. */
 export function captureCalls(calls: readonly Call[], parts: DeviceInternals, place: Place): CapturedCalls {
   const { device, builder } = parts;
   return device.withPool(place.pool, () => {
-    // Kernels that are still to be compiled are compiled all at once: a capture that postpones them tells which those are, and
-    // the next one has them.
+    // Kernels that are not compiled yet are compiled all at once: a capture that postpones them finds out which those are, and
+    // the next capture has them.
     for (;;) {
       const captured = builder.postpone(() => captureUnlessPostponed(calls, parts, place));
       if (captured) return captured;
@@ -61,7 +61,7 @@ function captureUnlessPostponed(
   }
 }
 
-/** What one capture of a program's calls gives beside the graph. */
+/** One capture of calls: gathers what there is besides the CUDA graph. */
 class Capture implements Omit<CapturedCalls, 'graph'> {
   readonly live: PerRunCalls;
   readonly nodes: number[] = [];
@@ -79,7 +79,7 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
     this.#place = place;
   }
 
-  /** Queues calls on the stream that is captured. Throws a KernelPostponed, behind the last of them, if one of them did. */
+  /** Queues calls on the stream under capture. If some throw a KernelPostponed, throws it after the last call. */
   queueAll(calls: readonly Call[]): void {
     for (const [at, call] of calls.entries()) {
       try {
@@ -99,12 +99,12 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
     const recorder: CallRecorder = {
       ...(call.live !== null && this.live.recorderOf(call, memory)),
       workspaceFor: (byteLength) =>
-        // Nothing of this capture will run: it takes no memory that the one to come might not.
+        // After a postponed kernel nothing of this capture will run, so it takes no memory that the next one might not.
         this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength),
     };
     lowering.record(recorder, () => captureCall(device, call, memory, this.#ranges));
     if (workspaces.asked.length > 0) this.workspaces.set(at, workspaces.asked);
-    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
+    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedAfter(at)])
       device.discard(arenaAddress + offset, byteLength);
     const nodeCount = CudaGraph.capturedNodes(driver, device.stream);
     this.nodes.push(nodeCount - this.#nodeCount);
@@ -112,13 +112,8 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
   }
 }
 
-/** Queues a call on a stream that is captured. Observers are not told: nothing runs yet. */
-export function captureCall(
-  device: CudaDevice,
-  call: Call,
-  memory: ProgramMemory,
-  ranges: ReopenedRanges,
-): void {
+/** Queues a call on a stream under capture. Observers do not see it: nothing runs yet. */
+export function captureCall(device: CudaDevice, call: Call, memory: RunMemory, ranges: ReopenedRanges): void {
   withOperands(call, memory, (inputs, outputs) =>
     ranges.run(call.range, () => device.run(call.op, inputs, outputs, call.attributes as never)),
   );

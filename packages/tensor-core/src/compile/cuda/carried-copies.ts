@@ -1,9 +1,9 @@
 import { observeReplay } from '../../op/observers.ts';
 import { bytesOf } from '../../op/cost.ts';
-import type { Binding } from '../graph/program-runner.ts';
-import type { Call, Program, StorageSource } from '../graph/program.ts';
-import { replayOf } from '../graph/replay.ts';
-import type { ProgramReplay } from '../../op/replay.ts';
+import type { Binding } from '../executable/executable.ts';
+import type { Call, Graph, StorageSource } from '../graph/graph.ts';
+import { replayOf } from '../executable/replay.ts';
+import type { Replay } from '../../op/replay.ts';
 import { watchedChanges } from '../../tensor/storage/watched-changes.ts';
 import { JointTime } from '../../tensor/storage/write-time.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
@@ -14,30 +14,30 @@ import { type CastTime, type CopiedParameter, LowPrecisionCopy } from './low-pre
 
 type CopySource = Extract<StorageSource, { kind: 'copy' }>;
 
-/** The copies of parameters that a program finds at each run, as `carryLowPrecisionCopies` left them to it. */
+/** The low-precision copies of parameters that a graph keeps from run to run; see `carryLowPrecisionCopies`. */
 export class CarriedCopies {
-  readonly #program: Program;
+  readonly #graph: Graph;
   readonly #driver: CudaDriver;
-  /** By the numbers of the copies' storages. */
+  /** By the number of the copy's storage. */
   readonly #sources: ReadonlyMap<number, CopySource>;
   /** The casts that make the copies. */
   readonly #casts: readonly Call[];
-  /** All casts that no run makes: these, and those that would make parts of the copies again. */
+  /** All casts that no run makes: these, and those that would repeat parts of them. */
   readonly #leftOut: readonly Call[];
   readonly #copies = new Map<number, LowPrecisionCopy>();
-  /** Casts all of them. */
-  #graph: CudaGraph | null = null;
-  /** The end of the program's last run. */
+  /** Makes all copies. */
+  #castGraph: CudaGraph | null = null;
+  /** The end of the last run. */
   readonly #run = new JointTime();
-  /** Where and at which count of `watchedChanges` all copies were fresh. */
+  /** The stream on which, and the count of `watchedChanges` at which, all copies were fresh. */
   #freshOn: CudaStream | null = null;
   #freshAt = -1;
 
-  constructor(program: Program, driver: CudaDriver) {
-    this.#program = program;
+  constructor(graph: Graph, driver: CudaDriver) {
+    this.#graph = graph;
     this.#driver = driver;
     this.#sources = new Map(
-      program.storages.flatMap(({ source }, number) =>
+      graph.storages.flatMap(({ source }, number) =>
         source.kind === 'copy' ? [[number, source] as const] : [],
       ),
     );
@@ -46,46 +46,46 @@ export class CarriedCopies {
     this.#leftOut = sources.flatMap(({ casts, repeated }) => [...casts, ...repeated]);
   }
 
-  /** Bytes of the copies. */
+  /** Bytes of the copies that have been made. */
   get byteLength(): number {
     return [...this.#copies.values()].reduce((sum, { memory }) => sum + memory.byteLength, 0);
   }
 
-  /** Bytes that the casts which are left out would write in every run. */
+  /** Bytes that the casts left out would write in every run. */
   get castBytes(): number {
     return bytesOf(this.#leftOut.flatMap(({ outputs }) => outputs));
   }
 
   facts(): { carriedCasts: number; carriedBytes: number } {
     const moved = this.#leftOut.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
-    const written = this.#program.calls.flatMap(({ outputs }) =>
+    const written = this.#graph.calls.flatMap(({ outputs }) =>
       outputs.filter(({ storage }) => this.#sources.has(storage)),
     );
     return { carriedCasts: this.#leftOut.length, carriedBytes: bytesOf(moved) - bytesOf(written) };
   }
 
-  /** Where the copies lie, for as long as the program lives; makes their memory the first time. */
+  /** The copies' bindings, which never change; allocates their memory the first time. */
   bindings(): Map<number, Binding> {
     if (this.#copies.size < this.#sources.size) this.#makeCopies();
     const bindingOf = ({ memory }: LowPrecisionCopy) => ({ storage: memory, byteOffset: 0 });
     return new Map([...this.#copies].map(([number, copy]) => [number, bindingOf(copy)]));
   }
 
-  /** Captures what casts the copies; `queue` queues a call on the stream. */
+  /** Captures the casts that make the copies; `queue` queues a call on the stream. */
   capture(stream: CudaStream, queue: (call: Call) => void): void {
-    this.#graph?.dispose();
-    this.#graph = null;
+    this.#castGraph?.dispose();
+    this.#castGraph = null;
     if (this.#sources.size === 0) return;
-    this.#graph = CudaGraph.capture(this.#driver, stream, () => {
+    this.#castGraph = CudaGraph.capture(this.#driver, stream, () => {
       for (const cast of this.#casts) queue(cast);
     });
   }
 
-  /** Casts the copies if one of them is not what its parameters are; work queued on `stream` behind this finds them. */
+  /** Makes the copies again if one of them is stale; work queued on `stream` after this finds them fresh. */
   refresh(stream: CudaStream): void {
     if (this.#freshOn === stream && this.#freshAt === watchedChanges.writes) return;
     let isOneStale = false;
-    // What was cast at one time is waited for once.
+    // Copies made at the same time are waited for once.
     let waitedFor: CastTime | null = null;
     for (const { isStale, lastCast } of this.#copies.values()) {
       isOneStale ||= isStale;
@@ -98,15 +98,15 @@ export class CarriedCopies {
     this.#freshAt = watchedChanges.writes;
   }
 
-  /** Behind a run, once its writes count as writes of the parameters: it wrote none without its copy. */
+  /** Called after a run, once its writes are recorded on the parameters: it wrote none without its copy. */
   noteWritten(): void {
     this.#run.note();
     this.#freshAt = watchedChanges.writes;
   }
 
   dispose(): void {
-    this.#graph?.dispose();
-    this.#graph = null;
+    this.#castGraph?.dispose();
+    this.#castGraph = null;
     for (const copy of this.#copies.values()) {
       copy.noMoreRuns(this.#run);
       copy.memory.release();
@@ -115,14 +115,14 @@ export class CarriedCopies {
   }
 
   /**
-   * Those that no other program has made lie in one segment, which takes no more than they need. It is all that takes
-   * memory: either all copies are there behind this, or none.
+   * Allocates those that no other graph has already, in one segment of exactly their size. As that is the only allocation,
+   * either all copies exist afterwards, or none.
    */
   #makeCopies(): void {
-    const device = this.#program.device as CudaDevice;
+    const device = this.#graph.device as CudaDevice;
     const wanted = [...this.#sources].map(([number, { casts }]) => ({
       number,
-      byteLength: this.#program.storages[number]!.byteLength,
+      byteLength: this.#graph.storages[number]!.byteLength,
       parameters: casts.map((cast) => this.#copiedBy(cast)),
     }));
     const bytes = wanted
@@ -138,7 +138,7 @@ export class CarriedCopies {
             next += block.size;
             return new Storage(device, byteLength, block);
           });
-          copy.freshBehind(this.#run);
+          copy.freshAfter(this.#run);
           this.#copies.set(number, copy);
         }
       });
@@ -150,29 +150,29 @@ export class CarriedCopies {
   #cast(stream: CudaStream): void {
     observeReplay(
       () => this.#replay(),
-      () => this.#graph!.launch(stream),
+      () => this.#castGraph!.launch(stream),
     );
     const time = { stream, event: stream.recordEvent({ timing: false }) };
     for (const copy of this.#copies.values()) copy.noteCast(time);
   }
 
-  /** What its graph launches: a kernel for each cast. */
-  #replay(): ProgramReplay {
+  /** What the CUDA graph of casts launches: a kernel for each. */
+  #replay(): Replay {
     return replayOf(
-      { ...this.#program, calls: this.#casts },
+      { ...this.#graph, calls: this.#casts },
       [],
       this.#casts.map(() => 1),
     );
   }
 
   #copiedBy({ inputs: [parameter], outputs: [output] }: Call): CopiedParameter {
-    const { source } = this.#program.storages[parameter!.storage]!;
+    const { source } = this.#graph.storages[parameter!.storage]!;
     if (source.kind !== 'captured') throw new TypeError('A copy is of captured storages.');
     return { source: source.storage, parameter: parameter!, output: output! };
   }
 }
 
-/** Where so many bytes of the current pool are free. */
+/** An address at which the current pool has `bytes` free. */
 function reservedAddress(device: CudaDevice, bytes: number): number {
   const block = device.allocate(bytes);
   device.free(block);

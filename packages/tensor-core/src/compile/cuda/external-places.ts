@@ -1,25 +1,25 @@
-import type { Binding } from '../graph/program-runner.ts';
-import type { Program } from '../graph/program.ts';
-import type { ProgramMemory } from '../graph/program-memory.ts';
+import type { Binding } from '../executable/executable.ts';
+import type { Graph } from '../graph/graph.ts';
+import type { RunMemory } from '../executable/run-memory.ts';
 import { watchedChanges } from '../../tensor/storage/watched-changes.ts';
 
-/** Where a storage lay. */
+/** The address of a storage. */
 interface Place {
   readonly number: number;
   readonly address: number;
 }
 
-/** Where given storages lay when a graph was captured that works on them there. */
+/** The addresses of given storages when a CUDA graph that works on them was captured. */
 export class ExternalPlaces {
-  /** Of captured storages, whose moves are counted. */
+  /** Captured storages: `watchedChanges` counts their moves. */
   readonly #watched: readonly Place[];
   readonly #others: readonly Place[];
-  /** The count of `watchedChanges` at which the watched ones lay where they lay. */
+  /** The count of `watchedChanges` at which the watched ones were last found unmoved. */
   #sameAt = -1;
 
-  /** Of the storages of `program` with these numbers, as they lie in `memory`. */
-  constructor(program: Program, numbers: readonly number[], memory: ProgramMemory) {
-    const isWatched = ({ number }: Place) => program.storages[number]!.source.kind === 'captured';
+  /** Of the storages of `graph` with these numbers, as they lie in `memory`. */
+  constructor(graph: Graph, numbers: readonly number[], memory: RunMemory) {
+    const isWatched = ({ number }: Place) => graph.storages[number]!.source.kind === 'captured';
     const places = numbers.map((number) => ({ number, address: memory.addressOf(number) }));
     this.#watched = places.filter(isWatched);
     this.#others = places.filter((place) => !isWatched(place));

@@ -4,10 +4,10 @@ interface Lying extends SizedPart {
   readonly offset: number;
 }
 
-/** Where parts lie if one after the other is put into the first gap that takes it. */
+/** Offsets of parts, each put into the first gap that is large enough, in their order. */
 export function fitIntoGaps(parts: readonly SizedPart[]): Map<SizedPart, number> {
   const offsets = new Map<SizedPart, number>();
-  // In the order of their offsets.
+  // Sorted by offset.
   const lying: Lying[] = [];
   for (const part of parts) {
     const offset = firstGap(lying, part);
@@ -18,7 +18,7 @@ export function fitIntoGaps(parts: readonly SizedPart[]): Map<SizedPart, number>
   return offsets;
 }
 
-/** Where the first gap begins that takes a part; else the end of those that are needed when it is. */
+/** The offset of the first gap that is large enough, or the end of the parts needed at the same time. */
 function firstGap(lying: readonly Lying[], { bytes, first, last }: SizedPart): number {
   let end = 0;
   for (const other of lying) {
@@ -30,8 +30,8 @@ function firstGap(lying: readonly Lying[], { bytes, first, last }: SizedPart): n
 }
 
 /**
- * Orders of the parts that are worth a try: those that are needed at the fullest call first, by when they come up or by when
- * they go; those that stay to the end first, the others by size or by when they go; and all by size.
+ * Orders worth trying: parts needed at the fullest call first, by first or by last use; parts needed until the end first, the
+ * others by size or by last use; and all by size.
  */
 export function* ordersToFit(parts: readonly SizedPart[], fullest: number): Generator<SizedPart[]> {
   const bySize = parts.toSorted((a, b) => b.bytes - a.bytes || longestFirst(a, b) || a.first - b.first);

@@ -1,15 +1,15 @@
-import type { Operand, Program } from '../graph/program.ts';
+import type { Operand, Graph } from '../graph/graph.ts';
 import { usesOf } from '../passes/operands.ts';
 
 /**
- * Storages whose memory others take over, by the numbers of the latter: an element-wise call can write its result where it
- * reads an input that nobody needs behind it, element by element. Both are all of their storages, of one dtype.
+ * For storages that take over another's memory, the number of that other one: an element-wise call can write its result over
+ * an input that is not needed afterwards, element by element. Both fill their storages and have one dtype.
  */
 export function takenOver({
   calls,
   storages,
   kept,
-}: Pick<Program, 'calls' | 'storages' | 'kept'>): Map<number, number> {
+}: Pick<Graph, 'calls' | 'storages' | 'kept'>): Map<number, number> {
   const uses = usesOf(calls);
   const isWhole = ({ storage, isContiguous, byteLength }: Operand) =>
     storages[storage]!.source.kind === 'made' &&
@@ -20,7 +20,7 @@ export function takenOver({
   for (const call of calls) {
     const { op, inputs, outputs } = call;
     if (op.cuda.kind !== 'pointwise') continue;
-    // What is read twice may be read by another thread, in another layout, once it is overwritten.
+    // An input read twice, in another layout, may be read by another thread after it has been overwritten.
     const isReadOnce = ({ storage }: Operand) =>
       inputs.filter((other) => other.storage === storage).length === 1;
     const free = new Set(
@@ -30,7 +30,7 @@ export function takenOver({
     );
     for (const output of outputs) {
       if (!isWhole(output) || uses.get(output.storage)![0] !== call) continue;
-      // As many elements: an input that is broadcast has fewer.
+      // A broadcast input has fewer elements.
       const input = [...free].find((x) => x.dtype === output.dtype && x.size === output.size);
       if (!input) continue;
       free.delete(input);

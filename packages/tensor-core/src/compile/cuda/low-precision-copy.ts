@@ -1,41 +1,42 @@
-import type { Operand } from '../graph/program.ts';
+import type { Operand } from '../graph/graph.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import { type JointTime, nextWriteTime } from '../../tensor/storage/write-time.ts';
 import type { Region } from '../../tensor/storage/write-versions.ts';
 import type { CudaEvent, CudaStream } from '@roofline/cuda';
 
-/** A parameter, in this storage, and where its elements lie in a copy. */
+/** A parameter, in the storage `source`, and where its elements lie in a copy. */
 export interface CopiedParameter {
   readonly source: Storage;
   readonly parameter: Operand;
   readonly output: Operand;
 }
 
-/** When copies were cast: other streams must wait for it. */
+/** When copies were made: other streams must wait for it. */
 export interface CastTime {
   readonly stream: CudaStream;
   readonly event: CudaEvent;
 }
 
-/** What a copy holds of a storage. */
+/** The region of a storage that a copy holds. */
 interface Part {
   readonly source: Storage;
   readonly region: Region;
 }
 
-/** Copies by the storages of their first parameters: programs over the same parameters share them. */
+/** Copies by the storage of their first parameter: graphs over the same parameters share them. */
 const copiesOf = new WeakMap<Storage, Map<string, LowPrecisionCopy>>();
 
-/** The elements of a parameter, or of several side by side, in a lower dtype, kept as long as a program holds them. */
+/** The elements of one parameter, or of several side by side, in a lower dtype; kept as long as some graph holds it. */
 export class LowPrecisionCopy {
-  /** Of the copy; counts who holds it. */
+  /** The copy's memory, whose references are its holders. */
   readonly memory: Storage;
   readonly #parts: readonly Part[];
   #lastCast: CastTime | null = null;
-  /** When it held what its parameters held, to the knowledge of programs that are gone, and of those that are not. */
+  /** When it was last known to be fresh, other than by `#freshAfter`. */
   #freshAt = 0;
-  readonly #freshBehind = new Set<JointTime>();
+  /** The last runs of living graphs that keep it fresh. */
+  readonly #freshAfter = new Set<JointTime>();
 
   private constructor(parameters: readonly CopiedParameter[], memory: Storage) {
     this.#parts = parameters.map(({ source, parameter }) => ({ source, region: extentOf(parameter) }));
@@ -43,8 +44,8 @@ export class LowPrecisionCopy {
   }
 
   /**
-   * The copy of these parameters, at least one, that lies so, in memory that `allocate` gives where there is none yet; one
-   * reference to it, the caller's to release.
+   * The copy of these parameters, at least one, in this layout; `allocate` gives its memory if there is none yet. Comes with
+   * one reference, the caller's to release.
    */
   static of(parameters: readonly CopiedParameter[], allocate: () => Storage): LowPrecisionCopy {
     const known = knownCopy(parameters);
@@ -60,20 +61,20 @@ export class LowPrecisionCopy {
     return copy;
   }
 
-  /** Whether there is one already. */
+  /** Whether such a copy exists already. */
   static isKnown(parameters: readonly CopiedParameter[]): boolean {
     return knownCopy(parameters) !== null;
   }
 
-  /** Whether it is to be cast, for the first time or because a parameter has been written without it. */
+  /** Whether it must be made, for the first time or because a parameter has been written without it. */
   get isStale(): boolean {
     let freshAt = this.#freshAt;
-    for (const { time } of this.#freshBehind) freshAt = Math.max(freshAt, time);
+    for (const { time } of this.#freshAfter) freshAt = Math.max(freshAt, time);
     if (freshAt === 0) return true;
     return this.#parts.some(({ source, region }) => source.writtenSince(freshAt, region));
   }
 
-  /** Null before the first. */
+  /** Null before the first cast. */
   get lastCast(): CastTime | null {
     return this.#lastCast;
   }
@@ -83,15 +84,15 @@ export class LowPrecisionCopy {
     this.#freshAt = nextWriteTime();
   }
 
-  /** It holds what its parameters hold whenever `run` is noted: behind the runs of a program that writes both or neither. */
-  freshBehind(run: JointTime): void {
-    this.#freshBehind.add(run);
+  /** It is fresh whenever `run` is noted: after runs of a graph that writes both it and its parameters, or neither. */
+  freshAfter(run: JointTime): void {
+    this.#freshAfter.add(run);
   }
 
-  /** That program is gone. */
+  /** The graph of `run` is gone. */
   noMoreRuns(run: JointTime): void {
     this.#freshAt = Math.max(this.#freshAt, run.time);
-    this.#freshBehind.delete(run);
+    this.#freshAfter.delete(run);
   }
 }
 

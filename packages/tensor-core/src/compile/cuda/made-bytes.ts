@@ -1,7 +1,7 @@
-import type { Program } from '../graph/program.ts';
+import type { Graph } from '../graph/graph.ts';
 
-/** The bytes of the storages that the program makes and writes, but for what would be workspaces of ops. */
-export function madeBytes({ calls, storages }: Program): number {
+/** The bytes of the storages that the graph makes and writes, other than what would be workspaces of ops. */
+export function madeBytes({ calls, storages }: Graph): number {
   const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
   let bytes = 0;
   for (const number of written) {

@@ -1,5 +1,5 @@
 import { OutOfMemoryError } from '@roofline/cuda/host';
-import type { Program } from '../graph/program.ts';
+import type { Graph } from '../graph/graph.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
@@ -7,18 +7,17 @@ import type { Block } from '@roofline/cuda/parts';
 import type { MemoryPool } from '@roofline/cuda';
 
 /**
- * The parts of a program's arena that its results and gradients are. Tensors have them until the program runs again: whoever
- * still holds one by then gets its elements in memory of its own, before the graph writes there. Mostly nobody does, and
- * nothing is copied.
+ * The parts of an arena that are results and gradients. Tensors have them until the next run: those still held by then are
+ * moved to memory of their own before the CUDA graph writes there. Usually none are, and nothing is copied.
  */
 export class OutputLoans {
   readonly #device: CudaDevice;
   readonly #gradients: ReadonlyMap<number, Tensor>;
   readonly #parts = new Map<number, Storage>();
 
-  /** Takes the parts, which begin at `addresses`, out of what is free of `pool`. */
+  /** Allocates the parts at `addresses`, which are free in `pool`. */
   constructor(
-    { device, storages, gradients }: Program,
+    { device, storages, gradients }: Graph,
     addresses: ReadonlyMap<number, number>,
     pool: MemoryPool,
   ) {
@@ -31,23 +30,23 @@ export class OutputLoans {
     }
   }
 
-  /** All parts, each retained for whoever gets it. */
+  /** All parts, each with one reference for its taker. */
   lend(): Map<number, Storage> {
     const lent = new Map<number, Storage>();
     for (const [number, storage] of this.#parts) lent.set(number, storage.retain());
     return lent;
   }
 
-  /** Makes all parts the graph's, which is about to write them on the current stream. */
+  /** Takes all parts back for a run that is about to write them on the current stream. */
   takeBack(): void {
     for (const { buffer } of this.#parts.values()) (buffer as Block).awaitUsers(this.#device.stream);
-    // The run replaces a leaf's gradient, which its `grad` need not keep.
+    // The run replaces a leaf's gradient, so the reference by its `grad` does not count.
     this.#leaveHeld((number, storage) => (this.#gradients.get(number)?.grad?.storage === storage ? 2 : 1));
   }
 
   /**
-   * Gives the parts, which nothing works on any more, back to their pool, but first memory of their own to all that hold
-   * one. Where the device has none left, what is held stays where it is, and the pool keeps its segment until it is freed.
+   * Gives the parts, which no work under way uses, back to their pool; those still held are first moved to memory of their
+   * own. Where the device has none left, they stay where they are, and the pool keeps its segment until they are freed.
    */
   dispose(): void {
     try {
@@ -70,7 +69,7 @@ export class OutputLoans {
     this.#parts.set(number, storage);
   }
 
-  /** Makes all parts leave that have more references than those that count for nothing. */
+  /** Moves out all parts that have more references than `referencesOf` says do not count. */
   #leaveHeld(referencesOf: (number: number, part: Storage) => number): void {
     const held = [...this.#parts].filter(
       ([number, storage]) => storage.references > referencesOf(number, storage),
@@ -84,8 +83,8 @@ export class OutputLoans {
   }
 
   /**
-   * Moves a part's elements to memory of their own, where their holders find them from now on: on any stream that waits for
-   * this one, as those do not that have waited for the run.
+   * Moves a part's elements to memory of their own. Their holders may use them on any stream that waits for this one; having
+   * waited for the run is not enough.
    */
   #leave(number: number): void {
     const held = this.#parts.get(number)!;

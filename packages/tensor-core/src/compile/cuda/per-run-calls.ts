@@ -1,14 +1,14 @@
 import { CompileError } from '../../base/errors.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
-import { attributesOf } from '../graph/per-run-attributes.ts';
-import type { Call, Operand } from '../graph/program.ts';
-import type { ProgramMemory } from '../graph/program-memory.ts';
+import { attributesOf } from '../executable/per-run-attributes.ts';
+import type { Call, Operand } from '../graph/graph.ts';
+import type { RunMemory } from '../executable/run-memory.ts';
 import type { DeviceBuffer } from '@roofline/cuda/host';
 import { CudaGraph } from '@roofline/cuda/parts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
 
-/** A call with live attributes in a graph. */
+/** A call with live attributes in a CUDA graph. */
 interface PerRunCall {
   readonly call: Call;
   readonly inputs: readonly MemoryView[];
@@ -17,7 +17,7 @@ interface PerRunCall {
   readonly workspaces: DeviceBuffer[];
 }
 
-/** The calls of a graph whose attributes are new in each run: their kernels get new arguments before each launch. */
+/** The calls of a CUDA graph whose attributes are new in each run: their kernels get new arguments before each launch. */
 export class PerRunCalls {
   readonly #parts: DeviceInternals;
   readonly #calls: PerRunCall[] = [];
@@ -26,8 +26,8 @@ export class PerRunCalls {
     this.#parts = parts;
   }
 
-  /** Sees what `call`, queued on a stream that is being captured, gives the graph. */
-  recorderOf(call: Call, memory: ProgramMemory): Pick<CallRecorder, 'launched' | 'tookWorkspace'> {
+  /** Records the nodes and workspaces of `call`, which is queued on a stream under capture. */
+  recorderOf(call: Call, memory: RunMemory): Pick<CallRecorder, 'launched' | 'tookWorkspace'> {
     const { device, driver } = this.#parts;
     const place = (operand: Operand) => viewOf(operand, memory);
     const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
@@ -39,7 +39,7 @@ export class PerRunCalls {
     };
   }
 
-  /** Gives their kernels the arguments of this run; `attributes` are in the program's order. */
+  /** Gives their kernels the arguments of this run; `attributes` are in the trace's order. */
   update(graph: CudaGraph, attributes: readonly unknown[]): void {
     const { lowering } = this.#parts;
     for (const { call, inputs, outputs, nodes, workspaces } of this.#calls) {
@@ -50,7 +50,7 @@ export class PerRunCalls {
           if (node === undefined) throw changedLaunches(call);
           graph.setLaunch(node, launch);
         },
-        // The graph's nodes work where they did when it was captured.
+        // The nodes keep the workspaces of the capture.
         workspaceFor: () => workspaces[taken++] ?? null,
       };
       lowering.record(recorder, () =>
@@ -61,8 +61,8 @@ export class PerRunCalls {
   }
 }
 
-/** An operand as lowerings see it, at the address that it has in the graph. */
-function viewOf(operand: Operand, memory: ProgramMemory): MemoryView {
+/** An operand as lowerings see it, at its address in the CUDA graph. */
+function viewOf(operand: Operand, memory: RunMemory): MemoryView {
   const tensor = memory.tensor(operand);
   const { address, offset, storage, shape, strides, dtype, size, byteLength, isContiguous } = tensor;
   const { buffer } = storage;

@@ -1,6 +1,6 @@
 import { type SizedPart, longestFirst } from './sized-part.ts';
 
-/** Calls at which the parts so far reach equally high, between others at which they do not. */
+/** Neighbouring calls at which the parts so far reach the same height. */
 interface Plateau {
   readonly first: number;
   readonly last: number;
@@ -8,10 +8,10 @@ interface Plateau {
 }
 
 /**
- * How high each part lies where one after the other is put onto the lowest plateau that there is, of those that fit the one
- * that is needed last; a plateau that takes none is filled up to its lower neighbour. Parts that are needed at one time lie
- * apart. (After the best-fit of Burke, Kendall and Whitwell, "A New Placement Heuristic for the Orthogonal Stock-Cutting
- * Problem", 2004, for parts whose place in one direction is given.)
+ * Offsets of parts by a skyline heuristic: onto the lowest plateau goes, of the parts that fit, the one needed last; a plateau
+ * onto which none fits is filled up to its lower neighbour. Parts needed at the same time do not overlap. (The best-fit of
+ * Burke, Kendall and Whitwell, "A New Placement Heuristic for the Orthogonal Stock-Cutting Problem", 2004, for parts whose
+ * place in one direction is given.)
  */
 export function stackParts(parts: readonly SizedPart[]): Map<SizedPart, number> {
   const heights = new Map<SizedPart, number>();
@@ -31,13 +31,13 @@ export function stackParts(parts: readonly SizedPart[]): Map<SizedPart, number> 
   return heights;
 }
 
-/** How high the parts so far reach, call by call. */
+/** The height of the parts so far, by call. */
 class Skyline {
-  /** One behind the other, no two neighbours equally high. */
+  /** In the order of calls; neighbours differ in height. */
   readonly #plateaus: Plateau[];
   #lowest = 0;
 
-  /** An empty one, as wide as the parts need it. */
+  /** Empty, and as wide as the parts need. */
   constructor(parts: readonly SizedPart[]) {
     const first = parts.reduce((least, part) => Math.min(least, part.first), Infinity);
     const last = parts.reduce((most, part) => Math.max(most, part.last), -Infinity);
@@ -48,7 +48,7 @@ class Skyline {
     return this.#plateaus[this.#lowest]!;
   }
 
-  /** Puts a part onto the lowest plateau, within which it must lie. */
+  /** Puts a part onto the lowest plateau, which must span its calls. */
   put({ bytes, first, last }: SizedPart): void {
     const under = this.lowest;
     const plateaus = [
@@ -59,7 +59,7 @@ class Skyline {
     this.#replaceLowest(plateaus.filter((plateau) => plateau.first <= plateau.last));
   }
 
-  /** Gives up what lies below the lower neighbour of the lowest plateau. */
+  /** Raises the lowest plateau to its lower neighbour; the memory in between stays unused. */
   fillUp(): void {
     const heightAt = (place: number) => this.#plateaus[place]?.height ?? Infinity;
     const height = Math.min(heightAt(this.#lowest - 1), heightAt(this.#lowest + 1));

@@ -1,15 +1,15 @@
 import { CompileError } from '../../base/errors.ts';
 import { formatShape, sameShape } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import type { Operand } from './program.ts';
+import type { Operand } from './graph.ts';
 import type { Trace } from '../trace/trace.ts';
 import { type TouchedGradient, fillsStorage } from '../trace/traced-gradients.ts';
 
-/** The gradient that a leaf has after a run; null for none. */
+/** The gradient that a leaf has after a run; a null operand is none. */
 export interface GradientResult {
   readonly leaf: Tensor;
   readonly operand: Operand | null;
-  /** Whether the function disposed of the gradient that it found; else whoever holds it keeps it. */
+  /** Whether the function disposed of the gradient that it found, rather than leaving it to its holders. */
   readonly disposes: boolean;
 }
 
@@ -22,10 +22,7 @@ function operandOfGradient(trace: Trace, grad: Tensor): Operand {
   );
 }
 
-/**
- * The gradients that a function has put in the place of those that it found. Throws a CompileError for one that its scope
- * has freed.
- */
+/** The gradients that a function has replaced. Throws a CompileError for a new one that its scope has freed. */
 export function gradientResults(trace: Trace): GradientResult[] {
   return trace.gradients.touched
     .filter(({ leaf, before }) => !leaf.isDisposed && leaf.grad !== before)
@@ -36,7 +33,7 @@ export function gradientResults(trace: Trace): GradientResult[] {
     }));
 }
 
-/** Whether a leaf's gradient is there, and lies, as the function found it, and goes where it went. */
+/** Whether a leaf's gradient is as the function found it: there or not, its layout and place, its buffer and hooks. */
 export function hasSuchGradient({ leaf, before, buffer, hadHooks, within }: TouchedGradient): boolean {
   const { grad } = leaf;
   if ((leaf.hasGradientHooks && !hadHooks) || leaf.gradientBuffer !== buffer) return false;

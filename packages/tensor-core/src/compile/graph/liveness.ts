@@ -1,19 +1,19 @@
-import type { Call, Program } from './program.ts';
+import type { Call, Graph } from './graph.ts';
 
-/** Whether nobody needs a storage behind its last use: the program makes it, and it does not outlive a run. */
+/** Whether a storage can be freed after its last use: the graph makes it, and it does not outlive the run. */
 export function isIntermediate(
-  { storages, kept }: Pick<Program, 'storages' | 'kept'>,
+  { storages, kept }: Pick<Graph, 'storages' | 'kept'>,
   storage: number,
 ): boolean {
   return storages[storage]!.source.kind === 'made' && !kept.has(storage);
 }
 
-/** The calls whose work somebody sees: it reaches a kept or a given storage, or they check something and give nothing. */
+/** The calls that are not dead: their results reach a kept or a given storage, or they have none and check something. */
 export function withoutDeadCalls({
   calls,
   storages,
   kept,
-}: Pick<Program, 'calls' | 'storages' | 'kept'>): Call[] {
+}: Pick<Graph, 'calls' | 'storages' | 'kept'>): Call[] {
   const needed = new Set(kept);
   storages.forEach(({ source }, number) => source.kind !== 'made' && needed.add(number));
   const alive: Call[] = [];
@@ -26,9 +26,9 @@ export function withoutDeadCalls({
   return alive.reverse();
 }
 
-/** For each group of calls that run together, the intermediate storages that no later group uses. */
+/** For each group of calls that run together, the intermediate storages used there for the last time. */
 export function lastUses(
-  program: Pick<Program, 'storages' | 'kept'>,
+  graph: Pick<Graph, 'storages' | 'kept'>,
   groups: readonly (readonly Call[])[],
 ): number[][] {
   const seen = new Set<number>();
@@ -36,7 +36,7 @@ export function lastUses(
   for (let i = groups.length - 1; i >= 0; i--) {
     for (const { inputs, outputs } of groups[i]!) {
       for (const { storage } of [...inputs, ...outputs]) {
-        if (seen.has(storage) || !isIntermediate(program, storage)) continue;
+        if (seen.has(storage) || !isIntermediate(graph, storage)) continue;
         seen.add(storage);
         uses[i]!.push(storage);
       }

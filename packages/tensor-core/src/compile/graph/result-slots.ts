@@ -3,17 +3,17 @@ import { CompileError } from '../../base/errors.ts';
 import { formatShape } from '../../base/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import type { GradientResult } from './gradient-results.ts';
-import type { Operand, Program } from './program.ts';
+import type { Operand, Graph } from './graph.ts';
 import type { Trace } from '../trace/trace.ts';
 import { isHandedOver } from '../trace/traced.ts';
 import { mapInstances } from '../trace/values.ts';
 
-/** The place of a tensor in a function's result. */
+/** Stands for a tensor in a function's result. */
 export class Slot {
   readonly operand: Operand;
-  /** The tensor itself, where the function has found it outside, such as a parameter; null for what it made. */
+  /** The tensor itself if the function found it outside, such as a parameter; null for one that it made. */
   readonly found: Tensor | null;
-  /** Whether the function took it out of all scopes. */
+  /** Whether the function called `keep` on it. */
   readonly isKept: boolean;
 
   constructor(operand: Operand, found: Tensor | null, isKept: boolean) {
@@ -24,14 +24,14 @@ export class Slot {
 }
 
 /**
- * A function's result with slots in the place of its tensors, and these in their order. Throws a CompileError for a tensor
- * that a replay could not give.
+ * A function's result with slots in place of its tensors, and these slots in order. Throws a CompileError for a tensor that
+ * a replay could not give.
  */
 export function resultSlots(
   trace: Trace,
   result: unknown,
 ): { readonly template: unknown; readonly slots: readonly Slot[] } {
-  // A gradient that is a result too is its leaf's to keep.
+  // A gradient that is also a result belongs to its leaf.
   const gradients = new Set(trace.gradients.touched.map(({ leaf }) => leaf.grad));
   const slots: Slot[] = [];
   const template = mapInstances(result, Tensor, (x) => {
@@ -57,7 +57,7 @@ function refuseGradient(trace: Trace, x: Tensor, isFound: boolean): void {
         'detach() of it, and its gradient beside it.',
     );
   }
-  // Inside noGrad() it has one where it was found so, or where the function made it inside enableGrad().
+  // Inside noGrad() it has a history if it was found with one, or if the function made it inside enableGrad().
   if (x.isLeaf || (isFound && !isGradEnabled())) return;
   const maker = trace.writerOf(x.storage);
   throw new CompileError(
@@ -67,12 +67,12 @@ function refuseGradient(trace: Trace, x: Tensor, isFound: boolean): void {
 }
 
 /**
- * The operands of results and gradients that are copied behind a run, so that the caller gets tensors of its own as in the
- * first call: arguments, which are the caller's already, constants, which are the program's, and results that are gradients
- * too, for the next run may write those again.
+ * The operands of results and gradients that are copied after a run, so that the caller gets new tensors as in the first
+ * call: arguments, which the caller already has; constants, which belong to the graph; and results that are also gradients,
+ * because the next run may write those again.
  */
 export function copiedOperands(
-  { storages, gradients }: Program,
+  { storages, gradients }: Graph,
   slots: readonly Slot[],
   gradientResults: readonly GradientResult[],
 ): Operand[] {

@@ -4,43 +4,43 @@ import { matmulOp } from '../../ops/matrix/matmul.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { isOp } from './is-op.ts';
 import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 import { expressionOf } from './pointwise-call.ts';
 
-/** A sum of a product, and the calls that become one. */
+/** A product with an addition, as one call. */
 interface Accumulation {
-  /** By which of them the sum is replaced. */
+  /** Replaces the sum. */
   readonly call: Call;
-  /** The product, and the cast that widens it where there is one. */
+  /** What is dropped: the product, and the cast that widens it, if there is one. */
   readonly replaced: readonly [Call, ...Call[]];
 }
 
 /**
- * A program in which a product of float16 or bfloat16 operands whose result is only added to something is one call with
- * that addition, in the addition's place: a residual connection, or the gradient of something used several times. In
- * memory there is then the sum alone.
+ * Where the product of float16 or bfloat16 operands is only added to something, makes one call of product and addition, in
+ * the addition's place: for a residual connection, or the gradient of something used several times. Only the sum is then in
+ * memory.
  *
- * The sum is exact to the last rounding, which eager code's is not: it rounds the product to the operands' dtype before it
- * adds, even where the sum is float32.
+ * The sum is rounded once. Eager code rounds the product to the operands' dtype before it adds, even where the sum is
+ * float32.
  */
-export function accumulateProducts(program: Program): Program {
-  const uses = usesOf(program.calls);
-  const places = new Map(program.calls.map((call, i) => [call, i]));
+export function accumulateProducts(graph: Graph): Graph {
+  const uses = usesOf(graph.calls);
+  const places = new Map(graph.calls.map((call, i) => [call, i]));
   const replaced = new Set<Call>();
-  const calls = program.calls.map((sum, at) => {
+  const calls = graph.calls.map((sum, at) => {
     for (const [added, other] of addendsOf(sum, places, uses)) {
-      const accumulation = accumulationOf(program, uses, sum, added, other);
+      const accumulation = accumulationOf(graph, uses, sum, added, other);
       if (!accumulation) continue;
       const [product] = accumulation.replaced;
-      if (!leaveAsIs(program.calls.slice(places.get(product)! + 1, at), product.inputs)) continue;
+      if (!leaveAsIs(graph.calls.slice(places.get(product)! + 1, at), product.inputs)) continue;
       for (const call of accumulation.replaced) replaced.add(call);
       return accumulation.call;
     }
     return sum;
   });
-  return { ...program, calls: calls.filter((_, i) => !replaced.has(program.calls[i]!)) };
+  return { ...graph, calls: calls.filter((_, i) => !replaced.has(graph.calls[i]!)) };
 }
 
 /** Whether a call is what `accumulateProducts` makes. */
@@ -48,7 +48,7 @@ export function isAccumulation({ op }: Call): boolean {
   return isOp(op, addmmOp) || isOp(op, addmmInPlaceOp);
 }
 
-/** What may be a product in a sum, and what it is added to; of two, the one that was made later first. */
+/** Pairs of a sum's addend that may be a product, and what it is added to; of two, the one made later comes first. */
 function addendsOf(
   sum: Call,
   places: ReadonlyMap<Call, number>,
@@ -62,15 +62,15 @@ function addendsOf(
 }
 
 function accumulationOf(
-  program: Program,
+  graph: Graph,
   uses: ReadonlyMap<number, readonly Call[]>,
   sum: Call,
   added: Operand,
   c: Operand,
 ): Accumulation | null {
-  const maker = onlyMaker(program, uses, added, sum);
+  const maker = onlyMaker(graph, uses, added, sum);
   const isWidened = maker !== null && isWidening(maker);
-  const product = isWidened ? onlyMaker(program, uses, maker.inputs[0]!, maker) : maker;
+  const product = isWidened ? onlyMaker(graph, uses, maker.inputs[0]!, maker) : maker;
   if (!product || product.live !== null || !isOp(product.op, matmulOp)) return null;
   const [a, b] = product.inputs as readonly [Operand, Operand];
   const [d] = sum.outputs as readonly [Operand];
@@ -95,14 +95,14 @@ function accumulationOf(
   return { call, replaced };
 }
 
-/** The call that makes all of an operand, dense, if `reader` alone reads it and nobody keeps it. */
+/** The call that makes all of a dense intermediate operand, if only `reader` reads it. */
 function onlyMaker(
-  program: Program,
+  graph: Graph,
   uses: ReadonlyMap<number, readonly Call[]>,
   { storage, isContiguous, size, offset }: Operand,
   reader: Call,
 ): Call | null {
-  if (!isIntermediate(program, storage) || !isContiguous) return null;
+  if (!isIntermediate(graph, storage) || !isContiguous) return null;
   const [maker, user, ...others] = uses.get(storage)!;
   if (user !== reader || others.length > 0) return null;
   if (reader.inputs.filter((input) => input.storage === storage).length !== 1) return null;
@@ -110,7 +110,7 @@ function onlyMaker(
   return made && made.isContiguous && made.size === size && made.offset === offset ? maker! : null;
 }
 
-/** Whether a call only writes float16 or bfloat16 as float32. */
+/** Whether a call only casts float16 or bfloat16 to float32. */
 function isWidening(call: Call): boolean {
   const [from, to] = [call.inputs[0]!, call.outputs[0]!];
   return (

@@ -1,12 +1,12 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 import type { Region } from '../../tensor/storage/write-versions.ts';
 import { copiedOutputs, withCopies } from './copying-op.ts';
 import { isCast } from './is-op.ts';
 import { lastReadsOf } from './operands.ts';
 
-/** A call of the program that casts all of a parameter. */
+/** A call of the graph that casts a whole parameter. */
 interface ParameterCast {
   readonly call: Call;
   readonly index: number;
@@ -17,59 +17,57 @@ interface ParameterCast {
 interface Write {
   readonly index: number;
   readonly region: Region;
-  /** Whether the op can write a copy of the region too. */
+  /** Whether the op can also write a copy of the region. */
   readonly copies: boolean;
 }
 
-/** Where operands in a storage are found now, and how many elements further on. */
+/** Where operands of a storage move to: another storage, `distance` elements further on. */
 interface Move {
   readonly storage: number;
   readonly distance: number;
 }
 
 /**
- * A program whose casts of parameters are kept from run to run: what updates a parameter writes its copy in lower precision
- * in the same pass, so that a copy is at all times what a cast of its parameter would be. Who runs the program makes the
- * copies when it begins, and again when somebody else has written the parameter.
+ * Keeps casts of parameters from run to run: an update of a parameter also writes its low-precision copy, so that the copy
+ * always equals a cast of the parameter. The executable makes the copies before the first run, and again after someone else
+ * has written a parameter.
  *
- * Casts are left out by storages that they alone write, one parameter or several side by side. Their parameters must be
- * written by nothing but such updates, and not between a cast and the last reader of its storage. Where float16 and bfloat16
- * meet, those of the dtype that comes first go; of several arrangements of one parameter, the largest. Copies of the
- * parameters `notCarried`, by their `parameterKeys`, are cast in every run.
+ * Casts are dropped by storage: all those that write a storage, of one parameter or of several side by side, if nothing else
+ * writes it. Their parameters may be written only by such updates, and not between a cast and the last read of its storage.
+ * If there are casts to both float16 and bfloat16, those to the dtype that comes first are dropped; if a parameter has
+ * several arrangements, those of the largest one. The parameters `notCarried`, by their `parameterKeys`, are cast in every
+ * run.
  */
-export function carryLowPrecisionCopies(
-  program: Program,
-  notCarried: ReadonlySet<string> = new Set(),
-): Program {
-  const uses = new Uses(program);
-  const found = storagesOfCasts(program, uses).filter((casts) =>
+export function carryLowPrecisionCopies(graph: Graph, notCarried: ReadonlySet<string> = new Set()): Graph {
+  const uses = new Uses(graph);
+  const found = storagesOfCasts(graph, uses).filter((casts) =>
     casts.every(({ parameter }) => !notCarried.has(keyOf(parameter))),
   );
   const dtype = found[0]?.[0]!.output.dtype;
   const sameDType = found.filter((casts) => casts.every(({ output }) => output.dtype === dtype));
   const plan = new Plan();
   for (const casts of sameDType.toSorted((x, y) => y.length - x.length)) plan.tryAdd(casts);
-  return plan.apply(program);
+  return plan.apply(graph);
 }
 
-/** What stands for the parameters that these casts read, in one program and in what passes make of it. */
+/** Keys of the parameters that these casts read, valid in one graph and in what passes make of it. */
 export function parameterKeys(casts: readonly Call[]): string[] {
   return casts.map(({ inputs }) => keyOf(inputs[0]!));
 }
 
-/** The casts of each storage that could be carried, in the program's order. */
-function storagesOfCasts(program: Program, uses: Uses): ParameterCast[][] {
-  const casts = program.calls.flatMap((call, index) => {
+/** The casts that could be dropped, by storage, in the graph's order. */
+function storagesOfCasts(graph: Graph, uses: Uses): ParameterCast[][] {
+  const casts = graph.calls.flatMap((call, index) => {
     if (!isCast(call.op)) return [];
     const [parameter, output] = [call.inputs[0]!, call.outputs[0]!];
-    return isParameter(program, parameter) && isLower(output) ? [{ call, index, parameter, output }] : [];
+    return isParameter(graph, parameter) && isLower(output) ? [{ call, index, parameter, output }] : [];
   });
   return [...Map.groupBy(casts, ({ output }) => output.storage).values()].filter(
     (ofOne) => uses.areAllOf(ofOne) && ofOne.every((cast) => uses.staysEqual(cast)),
   );
 }
 
-function isParameter({ storages }: Program, operand: Operand): boolean {
+function isParameter({ storages }: Graph, operand: Operand): boolean {
   const { source } = storages[operand.storage]!;
   if (source.kind !== 'captured' || !operand.isContiguous || operand.size === 0) return false;
   const region = extentOf(operand);
@@ -81,16 +79,16 @@ function isLower({ dtype, isContiguous }: Operand): boolean {
   return isContiguous && (dtype === 'float16' || dtype === 'bfloat16');
 }
 
-/** Who reads and writes a program's storages, and when. */
+/** Which calls read and write the storages. */
 class Uses {
-  readonly #program: Program;
+  readonly #graph: Graph;
   readonly #lastReads: ReadonlyMap<number, number>;
   readonly #writes = new Map<number, Write[]>();
 
-  constructor(program: Program) {
-    this.#program = program;
-    this.#lastReads = lastReadsOf(program.calls);
-    program.calls.forEach(({ op, outputs }, index) => {
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    this.#lastReads = lastReadsOf(graph.calls);
+    graph.calls.forEach(({ op, outputs }, index) => {
       outputs.forEach((output, i) => {
         const copies = i < copiedOutputs(op) && output.isContiguous && output.dtype === 'float32';
         this.#writesOf(output.storage).push({ index, region: extentOf(output), copies });
@@ -98,19 +96,19 @@ class Uses {
     });
   }
 
-  /** Whether these casts, to one storage, are all that writes it, each a part of its own, and nobody keeps it. */
+  /** Whether these casts are all that writes their storage, each a part of its own, and it does not outlive the run. */
   areAllOf(casts: readonly ParameterCast[]): boolean {
     const { storage } = casts[0]!.output;
     const regions = casts.map(({ output }) => extentOf(output)).sort((x, y) => x.start - y.start);
     return (
-      isIntermediate(this.#program, storage) &&
+      isIntermediate(this.#graph, storage) &&
       this.#writesOf(storage).length === casts.length &&
       regions.every(({ start }, i) => i === 0 || regions[i - 1]!.end <= start) &&
       new Set(casts.map(({ parameter }) => keyOf(parameter))).size === casts.length
     );
   }
 
-  /** Whether a copy that every update of the parameter writes holds what the cast would have given its readers. */
+  /** Whether a copy written by every update of the parameter equals what the cast would have given its readers. */
   staysEqual({ index, parameter, output }: ParameterCast): boolean {
     const region = extentOf(parameter);
     const lastRead = this.#lastReads.get(output.storage) ?? index;
@@ -131,15 +129,15 @@ class Uses {
   }
 }
 
-/** Which storages become copies, and which are found in them. */
+/** Which storages become copies, and which become parts of those. */
 class Plan {
-  /** The casts that make the copies, by the copies' storages, and those that would make parts of them again. */
+  /** By the storage of each copy, the casts that make it, and those that would repeat parts of it. */
   readonly #copies = new Map<number, { readonly casts: Call[]; readonly repeated: Call[] }>();
   /** The one copy of each parameter. */
   readonly #places = new Map<string, Operand>();
   readonly #moves = new Map<number, Move>();
 
-  /** Takes a storage of casts in, unless its parameters have copies that lie otherwise. */
+  /** Adds the casts of one storage, unless their parameters have copies in another arrangement. */
   tryAdd(casts: readonly ParameterCast[]): void {
     const calls = casts.map(({ call }) => call);
     const { storage } = casts[0]!.output;
@@ -159,21 +157,21 @@ class Plan {
     this.#copies.get(move.storage)!.repeated.push(...calls);
   }
 
-  apply(program: Program): Program {
-    if (this.#copies.size === 0) return program;
+  apply(graph: Graph): Graph {
+    if (this.#copies.size === 0) return graph;
     const left = new Set(
       [...this.#copies.values()].flatMap(({ casts, repeated }) => [...casts, ...repeated]),
     );
-    const calls = program.calls
+    const calls = graph.calls
       .filter((call) => !left.has(call))
       .map((call) =>
         withCopiesOf({ ...call, inputs: call.inputs.map((input) => this.#moved(input)) }, this.#places),
       );
-    const storages = program.storages.map((storage, number) => {
+    const storages = graph.storages.map((storage, number) => {
       const copy = this.#copies.get(number);
       return copy ? { ...storage, source: { kind: 'copy', ...copy } as const } : storage;
     });
-    return { ...program, calls, storages };
+    return { ...graph, calls, storages };
   }
 
   #moved(operand: Operand): Operand {
@@ -183,7 +181,7 @@ class Plan {
   }
 }
 
-/** A call that writes parameters also writes those of their copies that there are. */
+/** Makes a call that writes parameters also write their copies. */
 function withCopiesOf(call: Call, copies: ReadonlyMap<string, Operand>): Call {
   const written = call.outputs.slice(0, copiedOutputs(call.op));
   return withCopies(

@@ -1,39 +1,40 @@
-import type { CustomKernel, DeferredOutputs } from '../../op/cuda-lowering.ts';
+import type { CustomKernel } from '../../op/cuda-lowering.ts';
+import type { DeferredOutputs } from '../../op/kernel-rewrites.ts';
 import type { CudaProperties } from '@roofline/cuda';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import type { OpenRange } from '../../tensor/ranges/range.ts';
-import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, Graph, GraphStorage } from '../graph/graph.ts';
 import { gpuOp } from './gpu-op.ts';
+import { rewritesOf } from './rewrites-of.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { contiguousStrides, sameShape, sizeOf } from '../../base/shape.ts';
 
-/** So many outputs are finished by one call at most, so that partial results do not pile up. */
+/** The most outputs that one call finishes, so that partial results do not pile up. */
 const mostTogether = 16;
 
-/** An output that is still in its partial results. */
+/** An output that so far exists only as partial results. */
 interface Unfinished {
   readonly partial: Operand;
   readonly output: Operand;
   readonly finish: DeferredOutputs['finish'];
-  /** Whose it is. */
   readonly opName: string;
   readonly range: OpenRange | null;
 }
 
 /**
- * A program whose ops with a last small kernel, such as the sums of norms' weight gradients, leave it to one call for many
- * of them, before somebody looks at their outputs.
+ * Splits ops that end with a small kernel, such as the sums of norms' weight gradients, and runs the small kernels of many of
+ * them as one call, before anything uses their outputs.
  */
-export function finishTogether(program: Program, properties: CudaProperties): Program {
-  const storages = [...program.storages];
+export function finishTogether(graph: Graph, properties: CudaProperties): Graph {
+  const storages = [...graph.storages];
   const calls: Call[] = [];
   let waiting: Unfinished[] = [];
   const finish = () => {
     calls.push(...finishingCalls(waiting));
     waiting = [];
   };
-  for (const call of program.calls) {
+  for (const call of graph.calls) {
     if (waiting.some(({ output }) => uses(call, output.storage))) finish();
     const split = splitCall(call, properties, storages);
     calls.push(split?.call ?? call);
@@ -41,21 +42,21 @@ export function finishTogether(program: Program, properties: CudaProperties): Pr
     if (waiting.length >= mostTogether) finish();
   }
   finish();
-  return { ...program, storages, calls };
+  return { ...graph, storages, calls };
 }
 
 function uses({ inputs, outputs }: Call, storage: number): boolean {
   return [...inputs, ...outputs].some((operand) => operand.storage === storage);
 }
 
-/** `call` with partial results, for which it adds storages, in the place of outputs; null where there are none. */
+/** `call` with partial results, in storages that are added, in place of outputs; null where it has no deferred ones. */
 function splitCall(
   call: Call,
   properties: CudaProperties,
-  storages: ProgramStorage[],
+  storages: GraphStorage[],
 ): { readonly call: Call; readonly unfinished: readonly Unfinished[] } | null {
   const { op, inputs, outputs, live, range } = call;
-  const deferred = op.cuda.kind === 'custom' ? op.cuda.deferred : undefined;
+  const { deferred } = rewritesOf(call);
   const areDense = [...inputs, ...outputs].every(({ size, isContiguous }) => size > 0 && isContiguous);
   if (!deferred || live !== null || !areDense) return null;
   const specs = deferred.partials(properties, inputs.map(placed), outputs.map(placed));
@@ -71,7 +72,7 @@ function splitCall(
   return { call: { ...call, op: withoutFinish(op), outputs: own }, unfinished };
 }
 
-/** An operand as it lies with respect to its storage, which begins at the alignment of all storages. */
+/** An operand at an address relative to its storage: storages are aligned for all vectors. */
 function placed(operand: Operand): MemoryView {
   const { shape, strides, offset, dtype, size, byteLength, isContiguous } = operand;
   const address = offset * byteSize(dtype);
@@ -79,21 +80,22 @@ function placed(operand: Operand): MemoryView {
   return { shape, strides, offset, dtype, size, byteLength, isContiguous, address, storage };
 }
 
-/** By op, the one that leaves its outputs in partial results. */
+/** By op, the one that leaves its outputs as partial results. */
 const unfinishedOps = new WeakMap<ComputeOp<never>, ComputeOp<never>>();
 
 function withoutFinish(op: ComputeOp<never>): ComputeOp<never> {
   let own = unfinishedOps.get(op);
   if (!own) {
-    const { deferred, ...cuda } = op.cuda as CustomKernel<never>;
-    const launch: CustomKernel<never>['launch'] = (context, inputs, outputs, _, edges) =>
-      deferred!.launch(context, inputs, outputs, edges);
-    unfinishedOps.set(op, (own = { ...op, cuda: { ...cuda, launch } }));
+    const { deferred, ...rewrites } = rewritesOf({ op });
+    const launch: CustomKernel<never>['launch'] = (context, inputs, outputs, _, fused) =>
+      deferred!.launch(context, inputs, outputs, fused?.fusion);
+    const cuda = op.cuda as CustomKernel<never>;
+    unfinishedOps.set(op, (own = { ...op, cuda: { ...cuda, rewrites, launch } }));
   }
   return own;
 }
 
-/** One call for all that are finished alike. */
+/** One call for each group of outputs that one kernel can finish. */
 function finishingCalls(waiting: readonly Unfinished[]): Call[] {
   const groups: Unfinished[][] = [];
   for (const one of waiting) {

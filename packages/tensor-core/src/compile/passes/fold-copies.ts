@@ -1,20 +1,18 @@
 import { isIntermediate } from '../graph/liveness.ts';
 import { copyOp } from '../../ops/copy/contiguous.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { type Layout, isContiguous } from '../../base/shape.ts';
 import { isOp } from './is-op.ts';
 import { areDisjoint, areIndependent, usesOf } from './operands.ts';
+import { rewritesOf } from './rewrites-of.ts';
 
-/**
- * A program without copies that only change how a call's result lies in memory, where that call can write it so itself. The
- * call then runs in the copy's place.
- */
-export function foldCopies(program: Program): Program {
-  const calls = [...program.calls];
+/** Drops copies that only change the layout of a call's result, where the call can write that layout itself; it then runs last. */
+export function foldCopies(graph: Graph): Graph {
+  const calls = [...graph.calls];
   let uses = usesOf(calls);
   for (let at = 0; at < calls.length; at++) {
     const copy = calls[at]!;
-    const writer = isCopy(copy) ? onlyWriter(program, uses, copy) : null;
+    const writer = isCopy(copy) ? onlyWriter(graph, uses, copy) : null;
     if (!writer) continue;
     const from = calls.indexOf(writer);
     const folded = writingAs(writer, copy);
@@ -24,22 +22,22 @@ export function foldCopies(program: Program): Program {
     uses = usesOf(calls);
     at--;
   }
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
 function isCopy({ op, inputs, outputs, live }: Call): boolean {
   return isOp(op, copyOp) && live === null && inputs[0]!.dtype === outputs[0]!.dtype;
 }
 
-/** The call that makes all of what `copy` reads, if nobody else uses it. */
-function onlyWriter(program: Program, uses: Map<number, Call[]>, copy: Call): Call | null {
+/** The call that makes what `copy` reads, if nothing else uses that. */
+function onlyWriter(graph: Graph, uses: Map<number, Call[]>, copy: Call): Call | null {
   const { storage } = copy.inputs[0]!;
   const [writer, reader, ...others] = uses.get(storage)!;
-  if (reader !== copy || others.length > 0 || !isIntermediate(program, storage)) return null;
+  if (reader !== copy || others.length > 0 || !isIntermediate(graph, storage)) return null;
   return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;
 }
 
-/** `writer` with the copy's output in the place of what was copied; null where it cannot write that. */
+/** `writer` with the copy's output in place of what was copied; null where it cannot write that. */
 function writingAs(writer: Call, copy: Call): Call | null {
   const [from, to] = [copy.inputs[0]!, copy.outputs[0]!];
   const written = writer.outputs.filter(({ storage }) => storage === from.storage);
@@ -54,21 +52,22 @@ function writingAs(writer: Call, copy: Call): Call | null {
     storage: to.storage,
     isContiguous: isContiguous(layout.shape, layout.strides),
   };
-  // What it reads may lie beside the copy, in a joint storage, but not in its way.
+  // What it reads may be in the copy's storage, if that is a joint one, but must not overlap it.
   if (!writer.inputs.every((input) => areDisjoint(input, placed))) return null;
   return { ...writer, outputs: writer.outputs.map((other) => (other === output ? placed : other)) };
 }
 
-function canWrite({ op: { cuda, mutates } }: Call, layout: Layout): boolean {
+function canWrite(call: Call, layout: Layout): boolean {
+  const { cuda, mutates } = call.op;
   if (mutates) return false;
-  // Along other rows than it reads, a kernel would write each element apart.
+  // Across the rows that it reads, a kernel would write single elements far apart.
   if (cuda.kind === 'pointwise') return layout.strides.at(-1) === 1;
-  return cuda.kind === 'custom' && cuda.writesStrided?.(layout) === true;
+  return rewritesOf(call).writesStrided?.(layout) === true;
 }
 
 /**
- * Where the elements of `output`, dense in its storage, must be written so that they lie as in `to`, of which `from`, a
- * view of that storage, was a copy. Null where `from` does not keep the dimensions of `output` whole.
+ * The layout in which to write `output`, dense in its storage, to get `to` directly: a copy of `from`, a view of that storage.
+ * Null where `from` splits or reorders within a dimension of `output`.
  */
 function layoutThrough(output: Layout, from: Layout, to: Layout): Layout | null {
   const strides = output.shape.map((length, i) => {

@@ -1,49 +1,49 @@
-import type { Call, Program } from '../graph/program.ts';
+import type { Call, Graph } from '../graph/graph.ts';
 import { areIndependent, usesOf } from './operands.ts';
 
 /**
- * A program in which a call that frees memory goes before neighbours that only take it, where they may change places: the
- * gradient of an activation, behind which nobody reads a weight's cast, before the gradient of the weight.
+ * Moves a call that frees memory before neighbours that only take some, where they may change places: the gradient of an
+ * activation, which is the last to read a weight's cast, before the gradient of the weight.
  */
-export function freeFirst(program: Program): Program {
-  const memory = new MemoryOfCalls(program);
+export function freeFirst(graph: Graph): Graph {
+  const memory = new MemoryOfCalls(graph);
   const calls: Call[] = [];
-  for (const call of program.calls) {
+  for (const call of graph.calls) {
     let place = calls.length;
     while (place > 0 && memory.isLessBefore(call, calls[place - 1]!)) place--;
     calls.splice(place, 0, call);
     memory.place(call, calls, place);
   }
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
-/** What calls make and free, in the order in which they come to stand. */
+/** What calls make and free, in their new order. */
 class MemoryOfCalls {
-  readonly #program: Program;
-  /** Those that write storages before anybody reads them. */
+  readonly #graph: Graph;
+  /** By storage, the call that makes it. */
   readonly #makers = new Map<number, Call>();
   readonly #lastUsers = new Map<number, Call>();
 
-  constructor(program: Program) {
-    this.#program = program;
-    for (const [storage, users] of usesOf(program.calls)) {
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    for (const [storage, users] of usesOf(graph.calls)) {
       this.#makers.set(storage, users[0]!);
       this.#lastUsers.set(storage, users.at(-1)!);
     }
   }
 
-  /** Whether memory is less full with `call` before its neighbour than behind it. */
+  /** Whether less memory is needed with `call` before its neighbour than after it, and they may change places. */
   isLessBefore(call: Call, neighbour: Call): boolean {
     const [made, madeByNeighbour] = [this.#madeBy(call), this.#madeBy(neighbour)];
     const shared = new Set(storagesOf(neighbour));
     const freed = this.#freedBy(call, (storage) => !shared.has(storage));
     if (freed <= made) return false;
-    const behind = Math.max(madeByNeighbour, madeByNeighbour - this.#freedBy(neighbour) + made);
+    const after = Math.max(madeByNeighbour, madeByNeighbour - this.#freedBy(neighbour) + made);
     const before = Math.max(made, made - freed + madeByNeighbour);
-    return before < behind && areIndependent(call, neighbour);
+    return before < after && areIndependent(call, neighbour);
   }
 
-  /** Notes that `call` has come to stand at `place` of `calls`: what it was the last to use, others may now be. */
+  /** Records that `call` is now at `place` of `calls`: calls after it may now be the last users of its storages. */
   place(call: Call, calls: readonly Call[], place: number): void {
     for (let i = place + 1; i < calls.length; i++)
       for (const storage of storagesOf(calls[i]!))
@@ -55,7 +55,7 @@ class MemoryOfCalls {
   }
 
   #freedBy(call: Call, counts: (storage: number) => boolean = () => true): number {
-    const { kept } = this.#program;
+    const { kept } = this.#graph;
     const last = storagesOf(call).filter((s) => this.#lastUsers.get(s) === call && !kept.has(s) && counts(s));
     return this.#bytesOf(last);
   }
@@ -63,7 +63,7 @@ class MemoryOfCalls {
   #bytesOf(storages: readonly number[]): number {
     let bytes = 0;
     for (const number of new Set(storages)) {
-      const { source, byteLength } = this.#program.storages[number]!;
+      const { source, byteLength } = this.#graph.storages[number]!;
       if (source.kind === 'made') bytes += byteLength;
     }
     return bytes;

@@ -2,17 +2,17 @@ import type { PointwiseValue } from '../../op/cuda-lowering.ts';
 import type { DType } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { inputNames } from '../../backends/cuda/generated/pointwise-kernel.ts';
 import { fusedCall } from './fused-ops.ts';
 import { isSameOperand, lastReadsOf } from './operands.ts';
 import { computeDTypeOf, placesRead, textsOf } from './pointwise-call.ts';
 
-// What one generated kernel takes.
+// Limits of one generated kernel.
 const mostInputs = 8;
 const mostOperands = 10;
 
-/** Calls that become one kernel, and what of them reaches memory. */
+/** The texts of a fused kernel: an expression for each output, the values in between, and the scalars of all members. */
 interface FusedKernel {
   readonly expressions: readonly string[];
   readonly values: readonly PointwiseValue[];
@@ -20,18 +20,18 @@ interface FusedKernel {
 }
 
 /**
- * A program whose chains of element-wise ops are one op each: what they hand on stays in registers, rounded as memory would
- * have rounded it, so that results are the same bits.
+ * Makes one op of each chain of element-wise ops: what they pass on stays in registers, rounded to its dtype in memory, so that
+ * results are the same bits.
  */
-export function fusePointwise(program: Program): Program {
+export function fusePointwise(graph: Graph): Graph {
   const calls: Call[] = [];
-  const reads = lastReadsOf(program.calls);
-  let group = new PointwiseGroup(program, reads);
+  const reads = lastReadsOf(graph.calls);
+  let group = new PointwiseGroup(graph, reads);
   const flush = () => {
     calls.push(...group.finish());
-    group = new PointwiseGroup(program, reads);
+    group = new PointwiseGroup(graph, reads);
   };
-  program.calls.forEach((call, i) => {
+  graph.calls.forEach((call, i) => {
     if (group.tryAdd(call, i)) return;
     if (group.isIndependentOf(call)) {
       calls.push(call);
@@ -41,27 +41,27 @@ export function fusePointwise(program: Program): Program {
     if (!group.tryAdd(call, i)) calls.push(call);
   });
   flush();
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
-/** Element-wise calls over one shape, in their order. */
+/** Element-wise calls of one shape, in their order. */
 class PointwiseGroup {
-  readonly #program: Program;
+  readonly #graph: Graph;
   /** By storage, the last call that reads it. */
   readonly #lastReads: ReadonlyMap<number, number>;
   readonly #members: Call[] = [];
   /** What the members read that none of them has made. */
   readonly #inputs: Operand[] = [];
-  /** What they write, the last to each place. */
+  /** What they write, by storage. */
   readonly #written = new Map<number, Operand>();
   #lastIndex = 0;
 
-  constructor(program: Program, lastReads: ReadonlyMap<number, number>) {
-    this.#program = program;
+  constructor(graph: Graph, lastReads: ReadonlyMap<number, number>) {
+    this.#graph = graph;
     this.#lastReads = lastReads;
   }
 
-  /** Takes a call in if it fits; `index` is its place in the program. */
+  /** Adds a call if it fits; `index` is its place in the graph. */
   tryAdd(call: Call, index: number): boolean {
     if (!isPointwise(call) || !this.#hasShapeAndDType(call)) return false;
     const fresh: Operand[] = [];
@@ -74,7 +74,7 @@ class PointwiseGroup {
         fresh.push(input);
       }
     }
-    // Another layout of what is overwritten would see some elements before and some after.
+    // Read in another layout, something overwritten would be seen partly before and partly after.
     const isOverwrittenElsewhere = call.outputs.some((output) =>
       [...this.#inputs, ...fresh, ...this.#written.values()].some(
         (known) => known.storage === output.storage && !isSameOperand(known, output),
@@ -94,7 +94,7 @@ class PointwiseGroup {
     return true;
   }
 
-  /** Whether a call may run before the group as well as behind it. */
+  /** Whether a call may run before the group as well as after it. */
   isIndependentOf({ inputs, outputs }: Call): boolean {
     const isRead = (storage: number) => this.#inputs.some((input) => input.storage === storage);
     return (
@@ -103,7 +103,7 @@ class PointwiseGroup {
     );
   }
 
-  /** The group as one call; as it was, where that is one already or no kernel could hold it. */
+  /** The group as one call; unchanged, where it is a single call or does not fit into one kernel. */
   finish(): Call[] {
     if (this.#members.length < 2) return this.#members;
     const outputs = [...this.#written.values()].filter(({ storage }) => this.#isNeeded(storage));
@@ -126,8 +126,8 @@ class PointwiseGroup {
   }
 
   #isNeeded(storage: number): boolean {
-    const isReadBehind = (this.#lastReads.get(storage) ?? -1) > this.#lastIndex;
-    return isReadBehind || !isIntermediate(this.#program, storage);
+    const isReadLater = (this.#lastReads.get(storage) ?? -1) > this.#lastIndex;
+    return isReadLater || !isIntermediate(this.#graph, storage);
   }
 }
 
@@ -137,7 +137,7 @@ function isPointwise({ op, live, outputs }: Call): boolean {
     live === null &&
     outputs.length > 0 &&
     outputs.every(({ shape, size }) => size > 0 && sameShape(shape, outputs[0]!.shape)) &&
-    // What a group writes it knows by storage; parts of a joint one would be one.
+    // A group identifies what it writes by storage, so parts of a joint one would be confused.
     new Set(outputs.map(({ storage }) => storage)).size === outputs.length
   );
 }
@@ -146,7 +146,7 @@ function dtypeOf({ inputs, outputs }: Call): DType {
   return computeDTypeOf(inputs, outputs);
 }
 
-/** The members' expressions one after the other, each over the inputs and over what those before it made. */
+/** The members' expressions in order, each over the inputs and the results of earlier members. */
 function writeKernel(
   members: readonly Call[],
   inputs: readonly Operand[],
@@ -154,14 +154,14 @@ function writeKernel(
 ): FusedKernel {
   const values: PointwiseValue[] = [];
   const scalars: number[] = [];
-  /** What a storage's elements are called now. */
+  /** By storage, the name of its current elements. */
   const named = new Map<number, string>();
   const nameOf = (operand: Operand) =>
     named.get(operand.storage) ?? inputNames[inputs.findIndex((input) => isSameOperand(input, operand))]!;
   for (const call of members) {
     const firstScalar = scalars.length;
     scalars.push(...(call.op.scalars?.(call.attributes as never) ?? []));
-    /** By the names of the call's inputs and values, those that the kernel has for them. */
+    /** From the call's names of inputs and values to the kernel's. */
     const names = new Map(placesRead(call).map((i) => [inputNames[i]!, nameOf(call.inputs[i]!)]));
     const rename = (name: string) => {
       const scalar = /^s(\d+)$/.exec(name);
@@ -175,7 +175,7 @@ function writeKernel(
     const own = textsOf(call);
     for (const { name, dtype, text } of own.values) names.set(name, add(text, dtype));
     const made = own.expressions.map((text, i) => add(text, call.outputs[i]!.dtype));
-    // Only now: all expressions of a call see what was there before it.
+    // Only now, because all expressions of a call read what was there before it.
     call.outputs.forEach(({ storage }, i) => named.set(storage, made[i]!));
   }
   return { values, scalars, expressions: outputs.map(({ storage }) => named.get(storage)!) };

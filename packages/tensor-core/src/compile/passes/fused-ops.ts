@@ -1,24 +1,24 @@
 import type { CudaLowering } from '../../op/cuda-lowering.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import type { Call, Operand } from '../graph/program.ts';
-import { gpusAlone } from './gpu-op.ts';
+import type { Call, Operand } from '../graph/graph.ts';
+import { onlyOnGpus } from './gpu-op.ts';
 
-/** A name names kernels and files: beyond so many characters it counts the members that it leaves out. */
+/** Names appear in kernels and files: a longer one only counts the members that it leaves out. */
 const longestName = 72;
 
 const fusedOps = new WeakSet<ComputeOp<never>>();
 
-/** Whether `fusedCall` made the op. */
+/** Whether an op is one that `fusedCall` has made. */
 export function isFused(op: ComputeOp<never>): boolean {
   return fusedOps.has(op);
 }
 
-/** The members of a call that does the work of `calls`: where one of these has members itself, they take its place. */
+/** The members of a call fused from `calls`, where fused calls are replaced by their own members. */
 export function membersOf(calls: readonly Call[]): Call[] {
   return calls.flatMap((call) => call.members ?? [call]);
 }
 
-/** One call in the place of `calls`, in their order, by an op that runs on GPUs alone. */
+/** One call in place of `calls`, which are in order; its op runs only on GPUs. */
 export function fusedCall(
   calls: readonly Call[],
   inputs: readonly Operand[],
@@ -34,7 +34,7 @@ export function fusedCall(
     autocast: 'none',
     infer: () => outputs,
     variant: () => '',
-    cpu: gpusAlone(name),
+    cpu: onlyOnGpus(name),
   };
   fusedOps.add(fused);
   const { range } = calls.at(-1)!;

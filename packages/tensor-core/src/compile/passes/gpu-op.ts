@@ -3,17 +3,17 @@ import type { CpuLowering } from '../../op/cpu-lowering.ts';
 import type { CustomKernel } from '../../op/cuda-lowering.ts';
 import type { ComputeOp } from '../../op/op.ts';
 
-/** The CPU's side of an op that only these passes make. */
-export function gpusAlone(name: string): CpuLowering<never> {
+/** The CPU lowering of an op that only passes make: it throws a CompileError. */
+export function onlyOnGpus(name: string): CpuLowering<never> {
   return {
     kind: 'host',
     run() {
-      throw new CompileError(`${name}: made for GPUs alone; run the program that it comes from.`);
+      throw new CompileError(`${name}: made for GPUs alone; run the graph that it comes from.`);
     },
   };
 }
 
-/** An op of these passes alone. */
+/** An op that only passes make. */
 export function gpuOp(
   name: string,
   launch: CustomKernel<never>['launch'],
@@ -24,6 +24,6 @@ export function gpuOp(
     autocast: 'none',
     infer: () => [],
     cuda: { kind: 'custom', launch },
-    cpu: gpusAlone(name),
+    cpu: onlyOnGpus(name),
   };
 }

@@ -5,60 +5,60 @@ import { crossEntropyBackwardOp, crossEntropyOp } from '../../ops/nn/cross-entro
 import { launchJointCrossEntropy } from '../../ops/nn/joint-cross-entropy.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { isCast, isOp } from './is-op.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, areIndependent, isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 
 type Uses = ReadonlyMap<number, readonly Call[]>;
 
-/** What is multiplied into a gradient: the call that fills one element with a number, and the number. */
+/** The call that fills the one element that a gradient is multiplied by, and its number. */
 interface Filling {
   readonly call: Call;
   readonly value: number;
 }
 
 /**
- * A program in which a cross entropy and the gradient of its logits are one call, which reads the logits once and writes no
- * statistics of their rows. It stands where the gradient stood, behind what that is multiplied by; a number that is only
- * filled in for that, the 1 that `backward` begins with, is given to the kernel. Logits that were only cast for the loss are
- * read as they were, and a gradient that is only cast is written as it will be. Results are the same bits.
+ * Makes one call of a cross entropy and the gradient of its logits, which reads the logits once and writes no statistics of
+ * rows. It runs where the gradient did, after what that is multiplied by; if that is only a number filled in, such as the 1
+ * that `backward` starts with, the kernel gets the number. A cast of the logits only for the loss, and a cast of the gradient
+ * that alone reads it, are done by the kernel, too. Results are the same bits.
  */
-export function joinCrossEntropy(program: Program): Program {
-  let { calls } = program;
-  for (const forward of program.calls) {
-    if (isOp(forward.op, crossEntropyOp)) calls = joined({ ...program, calls }, forward) ?? calls;
+export function joinCrossEntropy(graph: Graph): Graph {
+  let { calls } = graph;
+  for (const forward of graph.calls) {
+    if (isOp(forward.op, crossEntropyOp)) calls = joined({ ...graph, calls }, forward) ?? calls;
   }
-  return calls === program.calls ? program : { ...program, calls };
+  return calls === graph.calls ? graph : { ...graph, calls };
 }
 
 /** The calls with `forward` and its gradient joined; null where they cannot be. */
-function joined(program: Program, forward: Call): readonly Call[] | null {
-  const uses = usesOf(program.calls);
-  const backward = gradientOf(program, uses, forward);
+function joined(graph: Graph, forward: Call): readonly Call[] | null {
+  const uses = usesOf(graph.calls);
+  const backward = gradientOf(graph, uses, forward);
   if (!backward) return null;
-  const [from, to] = [program.calls.indexOf(forward), program.calls.indexOf(backward)];
-  const between = program.calls.slice(from + 1, to);
-  // What needs the loss comes behind.
-  const behind: Call[] = [forward];
+  const [from, to] = [graph.calls.indexOf(forward), graph.calls.indexOf(backward)];
+  const between = graph.calls.slice(from + 1, to);
+  // Calls that depend on the loss move after the joint call.
+  const dependent: Call[] = [forward];
   const before = between.filter((call) => {
-    const mayPass = behind.every((other) => areIndependent(call, other));
-    if (!mayPass) behind.push(call);
+    const mayPass = dependent.every((other) => areIndependent(call, other));
+    if (!mayPass) dependent.push(call);
     return mayPass;
   });
-  const late = behind.slice(1);
+  const late = dependent.slice(1);
   if (!late.every((call) => areIndependent(call, backward))) return null;
-  const filling = fillingOf(program, uses, backward);
-  const widening = wideningOf(program, uses, forward, backward);
-  const narrowing = narrowingOf(program, uses, backward);
+  const filling = fillingOf(graph, uses, backward);
+  const widening = wideningOf(graph, uses, forward, backward);
+  const narrowing = narrowingOf(graph, uses, backward);
   const left = new Set([forward, backward, filling?.call, widening, narrowing]);
   const joint = jointCall({ forward, backward, filling, widening, narrowing });
-  const calls = [...program.calls.slice(0, from), ...before, joint, ...late, ...program.calls.slice(to + 1)];
+  const calls = [...graph.calls.slice(0, from), ...before, joint, ...late, ...graph.calls.slice(to + 1)];
   return calls.filter((call) => !left.has(call));
 }
 
-/** The one gradient of a loss that is made of its own statistics, which nobody else reads. */
-function gradientOf(program: Program, uses: Uses, forward: Call): Call | null {
+/** The gradient of a loss, if it is the only reader of the loss's statistics. */
+function gradientOf(graph: Graph, uses: Uses, forward: Call): Call | null {
   const [loss, ...statistics] = forward.outputs as readonly [Operand, ...Operand[]];
   const users = statistics.map(({ storage }) => uses.get(storage)!);
   const backward = users[0]![1];
@@ -70,46 +70,46 @@ function gradientOf(program: Program, uses: Uses, forward: Call): Call | null {
   );
   const isAlike = isDeepStrictEqual(forward.attributes, backward.attributes);
   const isApart = leaveAsIs([backward], [...forward.inputs, loss]);
-  const areFreed = statistics.every(({ storage }) => isIntermediate(program, storage));
+  const areFreed = statistics.every(({ storage }) => isIntermediate(graph, storage));
   return isOfForward && isAlike && isApart && areFreed && areDisjoint(dloss, loss) ? backward : null;
 }
 
-/** What the gradient is multiplied by, where that is a number that nobody else reads. */
-function fillingOf(program: Program, uses: Uses, backward: Call): Filling | null {
+/** What the gradient is multiplied by, if that is a number filled in for it alone. */
+function fillingOf(graph: Graph, uses: Uses, backward: Call): Filling | null {
   const { storage } = backward.inputs[0]!;
   const [call, reader, ...others] = uses.get(storage)!;
-  if (reader !== backward || others.length > 0 || !isIntermediate(program, storage)) return null;
+  if (reader !== backward || others.length > 0 || !isIntermediate(graph, storage)) return null;
   if (!call || !isOp(call.op, fillOp) || call.live !== null) return null;
   return { call, value: (call.attributes as FillAttributes).value };
 }
 
-/** The cast of low-precision logits that the loss and its gradient alone read, where it can be left out. */
-function wideningOf(program: Program, uses: Uses, forward: Call, backward: Call): Call | null {
+/** The cast of low-precision logits that only the loss and its gradient read, if it can be dropped. */
+function wideningOf(graph: Graph, uses: Uses, forward: Call, backward: Call): Call | null {
   const [logits] = forward.inputs as readonly [Operand];
   const [cast, ...readers] = uses.get(logits.storage)!;
-  if (!cast || readers.length !== 2 || !isCastOfAll(program, cast, logits, 'outputs')) return null;
-  // What the gradient is multiplied by may be one of them.
+  if (!cast || readers.length !== 2 || !isCastOfAll(graph, cast, logits, 'outputs')) return null;
+  // The gradient may be multiplied by one of the logits.
   if (backward.inputs[0]!.storage === logits.storage) return null;
   const [from] = cast.inputs as readonly [Operand];
-  const { calls } = program;
-  const behind = calls.slice(calls.indexOf(cast) + 1, calls.indexOf(backward));
-  return byteSize(from.dtype) === 2 && leaveAsIs(behind, [from]) ? cast : null;
+  const { calls } = graph;
+  const later = calls.slice(calls.indexOf(cast) + 1, calls.indexOf(backward));
+  return byteSize(from.dtype) === 2 && leaveAsIs(later, [from]) ? cast : null;
 }
 
-/** The cast of the logits' gradient to low precision that alone reads it, where it can run as early. */
-function narrowingOf(program: Program, uses: Uses, backward: Call): Call | null {
+/** The cast to low precision that is the only reader of the logits' gradient, if it can run as early as that. */
+function narrowingOf(graph: Graph, uses: Uses, backward: Call): Call | null {
   const [dlogits] = backward.outputs as readonly [Operand];
   const [, cast, ...others] = uses.get(dlogits.storage)!;
-  if (!cast || others.length > 0 || !isCastOfAll(program, cast, dlogits, 'inputs')) return null;
-  const { calls } = program;
+  if (!cast || others.length > 0 || !isCastOfAll(graph, cast, dlogits, 'inputs')) return null;
+  const { calls } = graph;
   const between = calls.slice(calls.indexOf(backward) + 1, calls.indexOf(cast));
   const isEarly = between.every((call) => areIndependent(call, cast));
   return byteSize(cast.outputs[0]!.dtype) === 2 && isEarly ? cast : null;
 }
 
-/** Whether a call casts between all of `wide`, float32 that nobody keeps, and as much of something else. */
+/** Whether a call casts all of `wide`, a float32 intermediate, from or to another dtype. */
 function isCastOfAll(
-  program: Program,
+  graph: Graph,
   { op, inputs, outputs, live }: Call,
   wide: Operand,
   side: 'inputs' | 'outputs',
@@ -118,7 +118,7 @@ function isCastOfAll(
   const own = { inputs, outputs }[side][0]!;
   const isSame = own.storage === wide.storage && own.offset === wide.offset && own.size === wide.size;
   const areDense = [wide, ...inputs, ...outputs].every(({ isContiguous }) => isContiguous);
-  return isSame && areDense && isIntermediate(program, wide.storage) && wide.size > 0;
+  return isSame && areDense && isIntermediate(graph, wide.storage) && wide.size > 0;
 }
 
 interface Joint {

@@ -1,16 +1,17 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, Graph, GraphStorage } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isContiguous } from '../../base/shape.ts';
 import { isAccumulation } from './accumulate-products.ts';
 import type { Rewrite } from './rewrite.ts';
+import { rewritesOf } from './rewrites-of.ts';
 
-/** What kernels read and write in one piece: parts of a joint storage begin at multiples of it. */
+/** The bytes of kernels' vectors: parts of a joint storage begin at multiples of it. */
 const vectorBytes = 16;
 
 type Uses = ReadonlyMap<number, readonly Call[]>;
 
-/** Puts storages of matrices one behind the other into a joint one; gives its number. */
+/** Puts storages of matrices one after the other into a joint one; returns its number. */
 export function stackRows(rewrite: Rewrite, matrices: readonly Operand[]): number {
   const elements = matrices.reduce((sum, { size }) => sum + size, 0);
   return rewrite.add(storageOf(elements, matrices[0]!), (joint) => {
@@ -26,7 +27,7 @@ export function stackRows(rewrite: Rewrite, matrices: readonly Operand[]): numbe
   });
 }
 
-/** Puts storages of matrices of equally many rows side by side into a joint one; gives its number. */
+/** Puts storages of matrices with equally many rows side by side into a joint one; returns its number. */
 export function joinColumns(rewrite: Rewrite, matrices: readonly Operand[]): number {
   const pitch = matrices.reduce((sum, { shape }) => sum + shape.at(-1)!, 0);
   const elements = matrices.reduce((sum, { size }) => sum + size, 0);
@@ -47,32 +48,32 @@ export function joinColumns(rewrite: Rewrite, matrices: readonly Operand[]): num
   });
 }
 
-function storageOf(elements: number, { dtype }: Operand): ProgramStorage {
+function storageOf(elements: number, { dtype }: Operand): GraphStorage {
   return { byteLength: elements * byteSize(dtype), dtype, source: { kind: 'made' } };
 }
 
-/** Whether an operand is all of a storage that the program makes, and that nobody keeps. */
-export function fillsIntermediate(program: Program, operand: Operand): boolean {
+/** Whether an operand fills an intermediate storage. */
+export function fillsIntermediate(graph: Graph, operand: Operand): boolean {
   return (
-    isIntermediate(program, operand.storage) &&
+    isIntermediate(graph, operand.storage) &&
     operand.isContiguous &&
     operand.offset === 0 &&
-    operand.byteLength === program.storages[operand.storage]!.byteLength
+    operand.byteLength === graph.storages[operand.storage]!.byteLength
   );
 }
 
-/** Whether a matrix is a multiple of what kernels read in one piece, so that what follows it is aligned as it is. */
+/** Whether a matrix is a whole number of vectors, so that what follows it is aligned for them, too. */
 export function fillsVectors({ size, dtype }: Pick<Operand, 'size' | 'dtype'>): boolean {
   return size > 0 && (size * byteSize(dtype)) % vectorBytes === 0;
 }
 
 /**
- * Whether a matrix [..., columns] that fills its storage may lie in rows of a larger one: all that use its storage stay
- * inside its rows, and who reads it reads it there without a copy.
+ * Whether a matrix [..., columns] that fills its storage may become columns of a wider one: all operands in its storage stay
+ * within its rows, and all readers can read it there without a copy.
  */
-export function mayLieInRows(program: Program, uses: Uses, matrix: Operand): boolean {
+export function mayLieInRows(graph: Graph, uses: Uses, matrix: Operand): boolean {
   const columns = matrix.shape.at(-1)!;
-  if (!fillsIntermediate(program, matrix) || !fillsVectors({ size: columns, dtype: matrix.dtype }))
+  if (!fillsIntermediate(graph, matrix) || !fillsVectors({ size: columns, dtype: matrix.dtype }))
     return false;
   const [writer, ...readers] = uses.get(matrix.storage)!;
   const isOf = ({ storage }: Operand) => storage === matrix.storage;
@@ -87,20 +88,22 @@ export function mayLieInRows(program: Program, uses: Uses, matrix: Operand): boo
   );
 }
 
-/** Whether what makes such a matrix, all of it, can write it there. */
+/** Whether the call that makes such a matrix can write it there as a whole. */
 export function isMadeInRows(uses: Uses, matrix: Operand): boolean {
-  const [{ op, outputs }] = uses.get(matrix.storage) as [Call];
+  const [writer] = uses.get(matrix.storage) as [Call];
+  const { op, outputs } = writer;
   const output = outputs.find(({ storage }) => storage === matrix.storage)!;
   if (op.mutates || output.size !== matrix.size) return false;
   if (op.cuda.kind === 'pointwise') return true;
-  if (op.cuda.kind !== 'custom' || !op.cuda.writesStrided) return false;
-  // In the second of two parts: what holds of its offset and pitch holds of all multiples.
+  const rewrites = rewritesOf(writer);
+  if (!rewrites.writesStrided) return false;
+  // As the second of two parts: if its offset and pitch can be written, so can all multiples of them.
   const columns = matrix.shape.at(-1)!;
   const { offset, strides } = layoutInRows(output, columns, 2 * columns)!;
-  return op.cuda.writesStrided({ shape: output.shape, strides, offset: offset + columns });
+  return rewrites.writesStrided({ shape: output.shape, strides, offset: offset + columns });
 }
 
-/** Whether a call reads an input as it lies; what a product is added to must be dense. */
+/** Whether a call reads this input in any layout; what a product is added to must be dense. */
 function readsStrided(call: Call, input: number): boolean {
   const { cuda } = call.op;
   if (isAccumulation(call) && input === 2) return false;
@@ -108,8 +111,8 @@ function readsStrided(call: Call, input: number): boolean {
 }
 
 /**
- * How a view of a dense matrix of so many columns lies where its rows follow one another every `pitch` elements; null for a
- * view that runs from one row into the next.
+ * The layout of a view of a dense matrix with so many columns once its rows are `pitch` elements apart; null for a view that
+ * runs across the end of a row.
  */
 function layoutInRows(
   { shape, strides, offset }: Operand,

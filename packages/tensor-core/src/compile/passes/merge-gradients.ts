@@ -1,7 +1,7 @@
 import { addmmInPlaceOp } from '../../ops/matrix/addmm.ts';
 import { type MatmulAttributes, matmulOp } from '../../ops/matrix/matmul.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isContiguous, sizeOf } from '../../base/shape.ts';
 import { membersOf } from './fused-ops.ts';
@@ -18,30 +18,30 @@ import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } fro
 import { isSameOperand, leaveAsIs } from './operands.ts';
 import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
-/** How far behind a product its partners are looked for: the backward pass of attention lies between those of a layer. */
+/** How many calls after a product its partners are looked for: attention's backward pass lies between those of one layer. */
 const farthest = 96;
 
 /**
- * A program in which dY₁ · W₁ + dY₂ · W₂ + ... is [dY₁ dY₂ ...] · [W₁; W₂; ...], where the weights lie one behind the other
+ * Makes dY₁ · W₁ + dY₂ · W₂ + ... one product [dY₁ dY₂ ...] · [W₁; W₂; ...], where the weights follow one another in memory
  * and the gradients can be made side by side.
  */
-export function mergeInputGradients(program: Program): Program {
-  return rewritten(program, (rewrite, at) => {
-    const sum = sumFrom(rewrite.program, at);
+export function mergeInputGradients(graph: Graph): Graph {
+  return rewritten(graph, (rewrite, at) => {
+    const sum = sumFrom(rewrite.graph, at);
     if (sum.length > 1) mergeTerms(rewrite, sum);
   });
 }
 
-/** A program in which dY₁ᵀ · X, dY₂ᵀ · X ... are [dY₁ dY₂ ...]ᵀ · X, where the gradients lie side by side. */
-export function mergeWeightGradients(program: Program): Program {
-  return rewritten(program, (rewrite, at) => {
-    const gradients = weightGradientsFrom(rewrite.program, at);
+/** Makes dY₁ᵀ · X, dY₂ᵀ · X ... one product [dY₁ dY₂ ...]ᵀ · X, where the gradients lie side by side. */
+export function mergeWeightGradients(graph: Graph): Graph {
+  return rewritten(graph, (rewrite, at) => {
+    const gradients = weightGradientsFrom(rewrite.graph, at);
     if (gradients.length > 1) mergeGradients(rewrite, gradients);
   });
 }
 
-/** A product, and the products that are added to it before anybody reads the sum. */
-function sumFrom({ calls }: Program, at: number): Placed[] {
+/** A product, and the products that are added to it before anything else uses the sum. */
+function sumFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isLowProduct(first) || !isInputGradient(first)) return [];
   const [sum] = first.outputs as [Operand];
@@ -61,19 +61,17 @@ function isInputGradient({ inputs: [dy, w], attributes }: Call): boolean {
   return (attributes as MatmulAttributes).transposeB !== true && dy!.isContiguous && isDenseMatrix(w!);
 }
 
-/** Merges those of a sum's terms whose gradients can be made side by side. */
+/** Merges the terms of a sum whose gradients can be made side by side. */
 function mergeTerms(rewrite: Rewrite, sum: readonly Placed[]): void {
-  const { program, uses } = rewrite;
+  const { graph, uses } = rewrite;
   const able = sum
-    .filter(
-      ({ call: { inputs } }) => mayLieInRows(program, uses, inputs[0]!) && isMadeInRows(uses, inputs[0]!),
-    )
+    .filter(({ call: { inputs } }) => mayLieInRows(graph, uses, inputs[0]!) && isMadeInRows(uses, inputs[0]!))
     .toSorted((a, b) => a.call.inputs[1]!.offset - b.call.inputs[1]!.offset);
   const terms = longestRun(able, (a, b) => liesStacked([a.call.inputs[1]!, b.call.inputs[1]!]));
   const last = Math.max(...terms.map(({ at }) => at));
   const gradients = terms.map(({ call }) => call.inputs[0]!);
   const areDistinct = new Set(gradients.map(({ storage }) => storage)).size === terms.length;
-  if (terms.length < 2 || !areDistinct || !mayMove(program, terms, last)) return;
+  if (terms.length < 2 || !areDistinct || !mayMove(graph, terms, last)) return;
   const calls = sum.map(({ call }) => call);
   if (!rewrite.isFree(calls, gradients)) return;
   joinColumns(rewrite, gradients);
@@ -88,7 +86,7 @@ function mergeTerms(rewrite: Rewrite, sum: readonly Placed[]): void {
   }
 }
 
-/** One product of the terms' gradients, side by side, and of their weights, one behind the other. */
+/** One product of the terms' gradients, side by side, and their weights, one after the other. */
 function mergedTerm(rewrite: Rewrite, terms: readonly Placed[]): Call {
   const [{ call }] = terms as [Placed];
   const [dy, w] = call.inputs as [Operand, Operand];
@@ -101,7 +99,7 @@ function mergedTerm(rewrite: Rewrite, terms: readonly Placed[]): Call {
   };
 }
 
-/** `operand` with so many columns, from its first on. */
+/** `operand` widened or narrowed to so many columns. */
 function withColumns(operand: Operand, columns: number): Operand {
   const shape = [...operand.shape.slice(0, -1), columns];
   const size = sizeOf(shape);
@@ -118,7 +116,7 @@ function laterTerm(call: Call): Call {
   return { ...call, op: addmmInPlaceOp as ComputeOp<never>, inputs: [a, b, call.outputs[0]!] };
 }
 
-/** The most neighbours in a list that follow one another. */
+/** The longest run of neighbours in a list of which each follows the one before. */
 function longestRun<T>(list: readonly T[], follows: (a: T, b: T) => boolean): readonly T[] {
   let longest: readonly T[] = [];
   let start = 0;
@@ -129,8 +127,8 @@ function longestRun<T>(list: readonly T[], follows: (a: T, b: T) => boolean): re
   return longest;
 }
 
-/** Gradients of weights that were multiplied with one activation, from the call at `at` on, as long as it stays what it is. */
-function weightGradientsFrom({ calls }: Program, at: number): Placed[] {
+/** Gradients of weights that were multiplied with one activation, from the call at `at` on, until the activation is written. */
+function weightGradientsFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isWeightGradient(first)) return [];
   const [dy, x] = first.inputs as [Operand, Operand];
@@ -149,7 +147,7 @@ function weightGradientsFrom({ calls }: Program, at: number): Placed[] {
   return found;
 }
 
-/** dYᵀ · X, of a dY whose rows may be apart. */
+/** dYᵀ · X, where dY may be a block of columns. */
 function isWeightGradient(call: Call): boolean {
   if (!isLowProduct(call)) return false;
   const [dy, x] = call.inputs as [Operand, Operand];
@@ -161,14 +159,14 @@ function isWeightGradient(call: Call): boolean {
   );
 }
 
-/** Merges those whose operands lie side by side, in the place of the last of them. */
+/** Merges those whose operands lie side by side, in place of the last of them. */
 function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
   const able = found
     .filter(({ call }) => mayBeStacked(rewrite, call))
     .toSorted((a, b) => a.call.inputs[0]!.offset - b.call.inputs[0]!.offset);
   const members = longestRun(able, ({ call: a }, { call: b }) => isBeside(a.inputs[0]!, b.inputs[0]!));
   const last = Math.max(...members.map(({ at }) => at));
-  if (members.length < 2 || !mayMove(rewrite.program, members, last)) return;
+  if (members.length < 2 || !mayMove(rewrite.graph, members, last)) return;
   const outputs = members.map(({ call }) => call.outputs[0]!);
   const isReadBefore = outputs.some(({ storage }) => {
     const reader = rewrite.uses.get(storage)![1];
@@ -195,10 +193,10 @@ function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
   }
 }
 
-/** Whether a gradient fills a storage that its product alone writes first, so that it may be a part of another one. */
-function mayBeStacked({ program, uses }: Rewrite, call: Call): boolean {
+/** Whether a gradient fills an intermediate storage that its product is the first to use, so that it may become part of another. */
+function mayBeStacked({ graph, uses }: Rewrite, call: Call): boolean {
   const [output] = call.outputs as [Operand];
-  return fillsIntermediate(program, output) && fillsVectors(output) && uses.get(output.storage)![0] === call;
+  return fillsIntermediate(graph, output) && fillsVectors(output) && uses.get(output.storage)![0] === call;
 }
 
 /** Whether the columns of `b`, both transposed, begin where those of `a` end. */

@@ -1,5 +1,5 @@
 import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { membersOf } from './fused-ops.ts';
 import { fillsIntermediate, fillsVectors, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
 import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './low-products.ts';
@@ -7,23 +7,23 @@ import { isSameOperand, leaveAsIs } from './operands.ts';
 import { expressionOf } from './pointwise-call.ts';
 import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
-/** How far behind a product its partners are looked for: rotations and casts lie between those of a layer. */
+/** How many calls after a product its partners are looked for: rotations and casts lie between those of one layer. */
 const farthest = 32;
 
 /**
- * A program in which x · W₁ᵀ, x · W₂ᵀ ... of one x are x · [W₁; W₂; ...]ᵀ. What is needed much longer than the others, as
- * values are beside queries and keys, is a product of its own, for it would keep their memory too; its weights lie behind
- * theirs all the same.
+ * Makes x · W₁ᵀ, x · W₂ᵀ ... of one x a single product x · [W₁; W₂; ...]ᵀ. A result that is needed much longer than the others,
+ * as values are compared with queries and keys, remains a product of its own, because it would keep their memory alive, too;
+ * its weights still follow theirs in the joint storage.
  */
-export function mergeProjections(program: Program): Program {
-  return rewritten(program, (rewrite, at) => {
-    const projections = projectionsFrom(rewrite.program, at);
+export function mergeProjections(graph: Graph): Graph {
+  return rewritten(graph, (rewrite, at) => {
+    const projections = projectionsFrom(rewrite.graph, at);
     if (projections.length > 1) mergeAll(rewrite, projections);
   });
 }
 
-/** The projections of one activation, from the call at `at` on, as long as it stays what it is. */
-function projectionsFrom({ calls }: Program, at: number): Placed[] {
+/** The projections of one activation, from the call at `at` on, until the activation is written. */
+function projectionsFrom({ calls }: Graph, at: number): Placed[] {
   const first = calls[at]!;
   if (!isProjection(first)) return [];
   const found: Placed[] = [{ call: first, at }];
@@ -38,7 +38,7 @@ function projectionsFrom({ calls }: Program, at: number): Placed[] {
   return found;
 }
 
-/** A product of low precision with the transpose of a dense matrix. */
+/** A low-precision product with the transpose of a dense matrix. */
 function isProjection(call: Call): boolean {
   if (!isLowProduct(call)) return false;
   const [, w] = call.inputs as [Operand, Operand];
@@ -46,13 +46,13 @@ function isProjection(call: Call): boolean {
 }
 
 function mergeAll(rewrite: Rewrite, projections: readonly Placed[]): void {
-  const { program, uses } = rewrite;
-  const joinable = projections.filter(({ call }) => mayLieInRows(program, uses, call.outputs[0]!));
+  const { graph, uses } = rewrite;
+  const joinable = projections.filter(({ call }) => mayLieInRows(graph, uses, call.outputs[0]!));
   const areStacked = liesStacked(joinable.map(({ call }) => call.inputs[1]!));
   const members = areStacked ? joinable : withOwnWeights(rewrite, joinable);
   const [first] = members;
   if (members.length < 2 || !first) return;
-  if (areStacked && !mayMove(program, members, first.at)) return;
+  if (areStacked && !mayMove(graph, members, first.at)) return;
   const groups = groupedByEnd(rewrite, members);
   const ordered = groups.flat().map(({ call }) => call);
   const weights = ordered.map((call) => call.inputs[1]!);
@@ -69,7 +69,7 @@ function mergeAll(rewrite: Rewrite, projections: readonly Placed[]): void {
   }
 }
 
-/** One product in the place of the first of a group, whose weights lie one behind the other. */
+/** Replaces the first of a group, whose weights follow one another in memory, by one product of all. */
 function mergeGroup(rewrite: Rewrite, group: readonly Placed[]): void {
   const calls = group.map(({ call }) => call);
   const [first, ...others] = calls as [Call, ...Call[]];
@@ -89,7 +89,7 @@ function mergeGroup(rewrite: Rewrite, group: readonly Placed[]): void {
   for (const call of others) rewrite.replace(call);
 }
 
-/** Projections whose results are needed about as long as one another's, those of each group in their order. */
+/** Groups of projections whose results are needed for about the same time, each in its order. */
 function groupedByEnd(rewrite: Rewrite, projections: readonly Placed[]): Placed[][] {
   const groups: { readonly end: number; readonly members: Placed[] }[] = [];
   for (const projection of projections) {
@@ -101,19 +101,19 @@ function groupedByEnd(rewrite: Rewrite, projections: readonly Placed[]): Placed[
   return groups.map(({ members }) => members);
 }
 
-/** Those of different weights that are each all of a storage that one cast makes, which could stand before them all. */
+/** Those whose weights differ, each filling a storage made by one cast that could run before all projections. */
 function withOwnWeights(rewrite: Rewrite, projections: readonly Placed[]): Placed[] {
-  const { program, uses } = rewrite;
+  const { graph, uses } = rewrite;
   const seen = new Set<number>();
   return projections.filter(({ call }) => {
     const [, w] = call.inputs as [Operand, Operand];
-    if (seen.has(w.storage) || !fillsIntermediate(program, w) || !fillsVectors(w)) return false;
+    if (seen.has(w.storage) || !fillsIntermediate(graph, w) || !fillsVectors(w)) return false;
     seen.add(w.storage);
     const [maker, ...others] = uses.get(w.storage)!;
     const isOnlyMaker = others.every(({ outputs }) => outputs.every(({ storage }) => storage !== w.storage));
     if (!isOnlyMaker || expressionOf(maker!) !== 'a' || maker!.op.mutates || maker!.live !== null)
       return false;
-    const between = program.calls.slice(projections[0]!.at, rewrite.placeOf(maker!));
+    const between = graph.calls.slice(projections[0]!.at, rewrite.placeOf(maker!));
     return leaveAsIs(between, maker!.inputs);
   });
 }

@@ -1,4 +1,4 @@
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { sameShape } from '../../base/shape.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 
@@ -12,14 +12,14 @@ export function isSameOperand(a: Operand, b: Operand): boolean {
   );
 }
 
-/** Whether no element of one is an element of the other; false where that is not seen at once. */
+/** Whether two operands share no element, as far as is cheap to prove: false may be wrong, true is not. */
 export function areDisjoint(a: Operand, b: Operand): boolean {
   if (a.storage !== b.storage) return true;
   const [first, second] = [extentOf(a), extentOf(b)];
   return first.end <= second.start || second.end <= first.start || areColumnsApart(a, b);
 }
 
-/** Whether both are blocks of columns of one matrix, side by side: parts of a joint projection, say. */
+/** Whether both are disjoint blocks of columns of one matrix, such as parts of a joint projection. */
 function areColumnsApart(a: Operand, b: Operand): boolean {
   if (a.dtype !== b.dtype) return false;
   const pitches = new Set([...a.strides, ...b.strides]);
@@ -29,7 +29,7 @@ function areColumnsApart(a: Operand, b: Operand): boolean {
   });
 }
 
-/** The columns that an operand takes of rows of `pitch` elements; null where it runs over from one row into the next. */
+/** The columns that an operand covers in rows of `pitch` elements; null where it runs across the end of a row. */
 function columnsOf(
   { shape, strides, offset }: Operand,
   pitch: number,
@@ -42,7 +42,7 @@ function columnsOf(
   return end <= pitch ? { start, end } : null;
 }
 
-/** Whether none of these calls writes an element of these operands. */
+/** Whether none of the calls writes an element of the operands. */
 export function leaveAsIs(calls: readonly Call[], operands: readonly Operand[]): boolean {
   return calls.every(({ outputs }) =>
     outputs.every((output) => operands.every((operand) => areDisjoint(output, operand))),
@@ -54,7 +54,7 @@ export function areIndependent(a: Call, b: Call): boolean {
   return leaveAsIs([a], [...b.inputs, ...b.outputs]) && leaveAsIs([b], [...a.inputs, ...a.outputs]);
 }
 
-/** The calls that read or write a storage, by its number, in their order. */
+/** By storage, the calls that read or write it, in their order. */
 export function usesOf(calls: readonly Call[]): Map<number, Call[]> {
   const uses = new Map<number, Call[]>();
   for (const call of calls) {
@@ -67,7 +67,7 @@ export function usesOf(calls: readonly Call[]): Map<number, Call[]> {
   return uses;
 }
 
-/** The place of the last call that reads each storage, by its number. */
+/** By storage, the place of the last call that reads it. */
 export function lastReadsOf(calls: readonly Call[]): Map<number, number> {
   return new Map(calls.flatMap(({ inputs }, at) => inputs.map(({ storage }) => [storage, at] as const)));
 }

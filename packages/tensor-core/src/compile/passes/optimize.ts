@@ -1,4 +1,4 @@
-import type { Program } from '../graph/program.ts';
+import type { Graph } from '../graph/graph.ts';
 import type { CudaProperties } from '@roofline/cuda';
 import { accumulateEmbeddings } from './accumulate-embeddings.ts';
 import { accumulateProducts } from './accumulate-products.ts';
@@ -6,7 +6,7 @@ import { carryLowPrecisionCopies } from './carry-low-precision-copies.ts';
 import { finishTogether } from './finish-together.ts';
 import { foldCopies } from './fold-copies.ts';
 import { freeFirst } from './free-first.ts';
-import { fuseEdges } from './fuse-edges.ts';
+import { fuseProloguesAndEpilogues } from './fuse-prologues-epilogues.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { joinCrossEntropy } from './join-cross-entropy.ts';
 import { mergeProducts } from './merge-products.ts';
@@ -14,31 +14,31 @@ import { pairCalls } from './pair-calls.ts';
 import { scaleInUpdate } from './scale-in-update.ts';
 import { updateEarly } from './update-early.ts';
 
-/** A program that does the same in fewer kernels, or over fewer bytes. */
-type Pass = (program: Program, properties: CudaProperties, notCarried: ReadonlySet<string>) => Program;
+/** Rewrites a graph into one that does the same with fewer kernels, fewer bytes moved, or less memory. */
+type Pass = (graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<string>) => Graph;
 
-/** In their order: what a pass leaves, those behind it see. */
+/** In their order. */
 const passes: readonly Pass[] = [
   accumulateProducts,
   mergeProducts,
   joinCrossEntropy,
   accumulateEmbeddings,
-  (program, _, notCarried) => carryLowPrecisionCopies(program, notCarried),
+  (graph, _, notCarried) => carryLowPrecisionCopies(graph, notCarried),
   foldCopies,
   pairCalls,
   finishTogether,
   fusePointwise,
-  fuseEdges,
+  fuseProloguesAndEpilogues,
   scaleInUpdate,
   updateEarly,
   freeFirst,
 ];
 
-/** `program` as a GPU of these properties is to run it; see `carryLowPrecisionCopies` for `notCarried`. */
+/** The graph as a GPU of these properties is to run it; see `carryLowPrecisionCopies` for `notCarried`. */
 export function optimize(
-  program: Program,
+  graph: Graph,
   properties: CudaProperties,
   notCarried: ReadonlySet<string> = new Set(),
-): Program {
-  return passes.reduce((before, pass) => pass(before, properties, notCarried), program);
+): Graph {
+  return passes.reduce((before, pass) => pass(before, properties, notCarried), graph);
 }

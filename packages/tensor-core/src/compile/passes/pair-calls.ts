@@ -1,18 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { sameShape } from '../../base/shape.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areIndependent, isSameOperand } from './operands.ts';
+import { rewritesOf } from './rewrites-of.ts';
 
-/** How far behind a call its partner is looked for: a product, its gradient and casts lie between those of a layer. */
+/** How many calls after a call its partner is looked for: a product, its gradient and casts lie between those of one layer. */
 const farthest = 12;
 
 /**
- * A program in which two calls that do the same to tensors that lie alike are one kernel, where the op's kernel takes two:
- * the rotation of queries and keys, say, or what writes keys and values to a cache.
+ * Makes one kernel of two calls that do the same to tensors of the same layout, where the op's kernel takes two: the rotation
+ * of queries and keys, or the calls that write keys and values to a cache.
  */
-export function pairCalls(program: Program): Program {
-  const calls = [...program.calls];
+export function pairCalls(graph: Graph): Graph {
+  const calls = [...graph.calls];
   for (let first = 0; first < calls.length; first++) {
     if (!takesTwo(calls[first]!)) continue;
     const end = Math.min(calls.length, first + farthest);
@@ -24,18 +25,18 @@ export function pairCalls(program: Program): Program {
       if (between.every((call) => areIndependent(call, b)))
         calls.splice(first, second - first + 1, pair, ...between);
       else if (between.every((call) => areIndependent(call, a)))
-        // What stood behind the first stands in its place now, and may be one itself.
+        // The call after the first has taken its place, and may have a partner itself.
         calls.splice(first--, 1 + between.length + 1, ...between, pair);
       else continue;
       break;
     }
   }
-  return { ...program, calls };
+  return { ...graph, calls };
 }
 
-/** The places of the inputs of which there are two in a pair. */
-function doubledIn({ op: { cuda } }: Call): readonly number[] {
-  return cuda.kind === 'custom' ? (cuda.takesTwo ?? []) : [];
+/** The indices of the inputs of which a pair has two. */
+function doubledIn(call: Call): readonly number[] {
+  return rewritesOf(call).takesTwo ?? [];
 }
 
 function takesTwo(call: Call): boolean {

@@ -1,17 +1,18 @@
-import type { UpdateByTensor } from '../../op/cuda-lowering.ts';
-import type { Call, Operand } from '../graph/program.ts';
+import type { UpdateByTensor } from '../../op/kernel-rewrites.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { withCopies, withoutCopies } from './copying-op.ts';
 import { gpuOp } from './gpu-op.ts';
 import type { Rewrite } from './rewrite.ts';
+import { rewritesOf } from './rewrites-of.ts';
 
-/** What a call updates of one tensor. */
+/** The part of an update that belongs to one tensor. */
 export interface TensorUpdate {
   /** By role. */
   readonly inputs: readonly Operand[];
-  /** The written ones of them. */
+  /** The roles that are written. */
   readonly outputs: readonly Operand[];
-  /** In lower precision. */
+  /** The low-precision copy that is written with it; null for none. */
   readonly copy: Operand | null;
 }
 
@@ -23,19 +24,19 @@ export interface Update {
   readonly tensors: readonly TensorUpdate[];
 }
 
-/** The numbers that parts of an update read. */
+/** The numbers that partial updates read. */
 export interface UpdateNumbers {
   readonly coefficients: Operand;
-  /** By which what tensors are updated by is multiplied first; null for nothing. */
+  /** The factor by which gradients are multiplied first; null for none. */
   readonly factor: Operand | null;
 }
 
-/** What a call updates, tensor by tensor; null for one that is no such update. */
+/** A call as an update of several tensors; null if it is none. */
 export function updateOf(call: Call): Update | null {
   const { call: plain, copies } = withoutCopies(call);
-  const { cuda } = plain.op;
-  if (cuda.kind !== 'custom' || !cuda.byTensor) return null;
-  const { written, roles } = cuda.byTensor;
+  const { byTensor } = rewritesOf(plain);
+  if (!byTensor) return null;
+  const { written, roles } = byTensor;
   const count = plain.outputs.length / written;
   const ofTensor = (operands: readonly Operand[], lists: number, tensor: number) =>
     Array.from({ length: lists }, (_, role) => operands[role * count + tensor]!);
@@ -44,25 +45,25 @@ export function updateOf(call: Call): Update | null {
     outputs: ofTensor(plain.outputs, written, tensor),
     copy: copies[tensor] ?? null,
   }));
-  return { call: plain, byTensor: cuda.byTensor, shared: plain.inputs.slice(roles * count), tensors };
+  return { call: plain, byTensor, shared: plain.inputs.slice(roles * count), tensors };
 }
 
-/** What a tensor is updated by. */
+/** The roles that are read only, such as gradients. */
 export function updatedBy({ byTensor }: Update, { inputs }: TensorUpdate): readonly Operand[] {
   return inputs.slice(byTensor.written);
 }
 
-/** Writes the coefficients that all parts of an update read, in front of all calls. */
+/** Adds a call, before all others, that writes the coefficients of an update. */
 export function hoistCoefficients(rewrite: Rewrite, { call, byTensor }: Update): Operand {
   const output = addNumbers(rewrite, byTensor.coefficientCount);
   const op = gpuOp(`${call.op.name}_coefficients`, (context, _, [memory], attributes) =>
     byTensor.coefficients(context, memory!, attributes),
   );
-  rewrite.hoist({ ...call, op, inputs: [], outputs: [output] }, rewrite.program.calls[0]!);
+  rewrite.hoist({ ...call, op, inputs: [], outputs: [output] }, rewrite.graph.calls[0]!);
   return output;
 }
 
-/** Makes room for float32 numbers. */
+/** Adds a storage of `size` float32 numbers. */
 export function addNumbers(rewrite: Rewrite, size: number): Operand {
   const byteLength = size * byteSize('float32');
   const storage = rewrite.add({ byteLength, dtype: 'float32', source: { kind: 'made' } }, () => new Map());
@@ -70,7 +71,7 @@ export function addNumbers(rewrite: Rewrite, size: number): Operand {
   return { storage, dtype: 'float32', size, byteLength, ...layout };
 }
 
-/** The update of some of its tensors. */
+/** An update of some of the tensors. */
 export function partialUpdate(
   { call, byTensor, shared }: Update,
   tensors: readonly TensorUpdate[],
@@ -80,17 +81,17 @@ export function partialUpdate(
     Array.from({ length: count }, (_, role) => tensors.map((tensor) => operandsOf(tensor)[role]!)).flat();
   const outputs = lists((tensor) => tensor.outputs, byTensor.written);
   const own = [...lists((tensor) => tensor.inputs, byTensor.roles), ...shared];
-  const op = gpuOp(call.op.name, (context, operands, written, _, __, copies) => {
+  const op = gpuOp(call.op.name, (context, operands, written, _, fused) => {
     const [first, second] = operands.slice(own.length);
     const numbers = { coefficients: first!.address, factor: second?.address ?? 0 };
-    byTensor.launch(context, operands.slice(0, own.length), written, numbers, copies);
+    byTensor.launch(context, operands.slice(0, own.length), written, numbers, fused?.copies);
   });
   const { cost, mutates } = call.op;
   const part = {
     ...call,
     op: {
       ...op,
-      cuda: { ...op.cuda, copied: tensors.length },
+      cuda: { ...op.cuda, rewrites: { copied: tensors.length } },
       ...(cost && { cost }),
       ...(mutates && { mutates: outputs.map((_, i) => i) }),
     },

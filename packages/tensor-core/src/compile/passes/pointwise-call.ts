@@ -1,9 +1,9 @@
 import type { PointwiseKernel, PointwiseValue } from '../../op/cuda-lowering.ts';
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { type DType, computeDType } from '../../base/dtype.ts';
 import { inputsRead } from '../../backends/cuda/generated/pointwise-kernel.ts';
 
-/** What an element-wise call calculates, with its attributes. */
+/** The texts of an element-wise call. */
 export function textsOf({ op, attributes }: Call): {
   readonly values: readonly PointwiseValue[];
   readonly expressions: readonly string[];
@@ -13,14 +13,14 @@ export function textsOf({ op, attributes }: Call): {
   return { values, expressions: cuda.expressions(attributes as never) };
 }
 
-/** What a call calculates if it is element-wise, has one output and needs no values on the way; null for others. */
+/** The expression of an element-wise call that has one output and no intermediate values; null for other calls. */
 export function expressionOf(call: Call): string | null {
   if (call.op.cuda.kind !== 'pointwise' || call.outputs.length !== 1) return null;
   const { values, expressions } = textsOf(call);
   return values.length === 0 ? expressions[0]! : null;
 }
 
-/** The inputs that an element-wise call reads, by their places: others give it no more than their dtype. */
+/** The indices of the inputs that an element-wise call reads; others only contribute their dtype. */
 export function placesRead(call: Call): number[] {
   const { values, expressions } = textsOf(call);
   return inputsRead([...values.map(({ text }) => text), ...expressions], call.inputs.length);

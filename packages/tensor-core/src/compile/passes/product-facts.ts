@@ -1,14 +1,17 @@
 import { matmulOp } from '../../ops/matrix/matmul.ts';
-import type { RunnerFacts } from '../graph/program-runner.ts';
-import type { Call, Program } from '../graph/program.ts';
+import type { ExecutableFacts } from '../executable/executable.ts';
+import type { Call, Graph } from '../graph/graph.ts';
 import { isAccumulation } from './accumulate-products.ts';
 import { isOp } from './is-op.ts';
 
-/** What has become of a program's matrix products. */
-export type ProductFacts = Pick<RunnerFacts, 'accumulatedProducts' | 'mergedProducts' | 'operandBytesSaved'>;
+/** What passes made of a graph's matrix products. */
+export type ProductFacts = Pick<
+  ExecutableFacts,
+  'accumulatedProducts' | 'mergedProducts' | 'operandBytesSaved'
+>;
 
-/** What passes made of the products of `before`. */
-export function productFacts(before: Program, after: Program): ProductFacts {
+/** From the graph before and after the passes. */
+export function productFacts(before: Graph, after: Graph): ProductFacts {
   const [eager, compiled] = [productsOf(before), productsOf(after)];
   return {
     accumulatedProducts: compiled.filter(isAccumulation).length,
@@ -17,7 +20,7 @@ export function productFacts(before: Program, after: Program): ProductFacts {
   };
 }
 
-function productsOf({ calls }: Program): Call[] {
+function productsOf({ calls }: Graph): Call[] {
   return calls.filter((call) => isOp(call.op, matmulOp) || isAccumulation(call));
 }
 

@@ -1,44 +1,44 @@
-import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, Graph, GraphStorage } from '../graph/graph.ts';
 import { usesOf } from './operands.ts';
 
-/** Where operands of storages come to lie, by the storages' numbers. */
+/** By storage number, where its operands move. */
 export type Moves = ReadonlyMap<number, (operand: Operand) => Operand>;
 
-/** A call of a program, and its place. */
+/** A call of a graph, and its place. */
 export interface Placed {
   readonly call: Call;
   readonly at: number;
 }
 
-/** Changes of a program that do not touch one another, all made at once. */
+/** Changes of a graph that do not affect one another, all made at once. */
 export class Rewrite {
-  readonly program: Program;
+  readonly graph: Graph;
   /** The calls that use each storage, in their order. */
   readonly uses: ReadonlyMap<number, readonly Call[]>;
   readonly #places: ReadonlyMap<Call, number>;
-  readonly #storages: ProgramStorage[];
+  readonly #storages: GraphStorage[];
   readonly #moves = new Map<number, (operand: Operand) => Operand>();
-  /** What stands in the place of a call. */
+  /** What replaces a call. */
   readonly #replaced = new Map<Call, readonly Call[]>();
   readonly #before = new Map<Call, Call[]>();
 
-  constructor(program: Program) {
-    this.program = program;
-    this.uses = usesOf(program.calls);
-    this.#places = new Map(program.calls.map((call, at) => [call, at]));
-    this.#storages = [...program.storages];
+  constructor(graph: Graph) {
+    this.graph = graph;
+    this.uses = usesOf(graph.calls);
+    this.#places = new Map(graph.calls.map((call, at) => [call, at]));
+    this.#storages = [...graph.storages];
   }
 
   placeOf(call: Call): number {
     return this.#places.get(call)!;
   }
 
-  /** Where the last call that uses a storage stands. */
+  /** The place of the last call that uses a storage. */
   lastUseOf({ storage }: Operand): number {
     return this.placeOf(this.uses.get(storage)!.at(-1)!);
   }
 
-  /** Whether no change touches the calls and storages yet. */
+  /** Whether no change affects these calls and storages yet. */
   isFree(calls: readonly Call[], operands: readonly Operand[]): boolean {
     return (
       calls.every((call) => !this.#replaced.has(call)) &&
@@ -46,24 +46,24 @@ export class Rewrite {
     );
   }
 
-  /** Adds a storage, with what moves into it; gives its number. */
-  add(storage: ProgramStorage, moves: (joint: number) => Moves): number {
+  /** Adds a storage, with what moves into it; returns its number. */
+  add(storage: GraphStorage, moves: (joint: number) => Moves): number {
     const joint = this.#storages.push(storage) - 1;
     for (const [number, move] of moves(joint)) this.#moves.set(number, move);
     return joint;
   }
 
-  /** An operand where it comes to lie. */
+  /** An operand after all moves so far. */
   moved(operand: Operand): Operand {
     return this.#moves.get(operand.storage)?.(operand) ?? operand;
   }
 
-  /** Puts `others` in the place of a call; their operands of moved storages are moved with all others. */
+  /** Replaces a call by `others`, whose operands in moved storages move as well. */
   replace(call: Call, ...others: readonly Call[]): void {
     this.#replaced.set(call, others);
   }
 
-  /** Lets a call run in front of another one. */
+  /** Moves a call, or adds a new one, before another. */
   hoist(call: Call, before: Call): void {
     this.#replaced.set(call, []);
     const hoisted = this.#before.get(before);
@@ -71,19 +71,19 @@ export class Rewrite {
     else this.#before.set(before, [call]);
   }
 
-  /** Lets `others` run behind what stands in the place of a call. */
-  addBehind(call: Call, others: readonly Call[]): void {
+  /** Adds `others` after a call, or after what replaces it. */
+  addAfter(call: Call, others: readonly Call[]): void {
     this.#replaced.set(call, [...(this.#replaced.get(call) ?? [call]), ...others]);
   }
 
-  /** The program with all changes; itself without any. */
-  finish(): Program {
-    if (this.#moves.size === 0 && this.#replaced.size === 0) return this.program;
-    const calls = this.program.calls.flatMap((call) => [
+  /** The graph with all changes; the same object if there are none. */
+  finish(): Graph {
+    if (this.#moves.size === 0 && this.#replaced.size === 0) return this.graph;
+    const calls = this.graph.calls.flatMap((call) => [
       ...(this.#before.get(call) ?? []),
       ...(this.#replaced.get(call) ?? [call]),
     ]);
-    return { ...this.program, storages: this.#storages, calls: calls.map((call) => this.#withMoves(call)) };
+    return { ...this.graph, storages: this.#storages, calls: calls.map((call) => this.#withMoves(call)) };
   }
 
   #withMoves(call: Call): Call {
@@ -94,9 +94,9 @@ export class Rewrite {
   }
 }
 
-/** A program changed by `change` at each of its calls, again and again until nothing changes. */
-export function rewritten(program: Program, change: (rewrite: Rewrite, at: number) => void): Program {
-  for (let before = program; ;) {
+/** Applies `change` at each call of a graph, again and again until nothing changes. */
+export function rewritten(graph: Graph, change: (rewrite: Rewrite, at: number) => void): Graph {
+  for (let before = graph; ;) {
     const rewrite = new Rewrite(before);
     for (let at = 0; at < before.calls.length; at++) change(rewrite, at);
     const after = rewrite.finish();

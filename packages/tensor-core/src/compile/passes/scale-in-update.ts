@@ -1,6 +1,6 @@
-import type { InPlaceScaling } from '../../op/cuda-lowering.ts';
+import type { InPlaceScaling } from '../../op/kernel-rewrites.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { gpuOp } from './gpu-op.ts';
 import { isSameOperand } from './operands.ts';
 import {
@@ -12,33 +12,30 @@ import {
   updatedBy,
 } from './partial-update.ts';
 import { Rewrite } from './rewrite.ts';
+import { rewritesOf } from './rewrites-of.ts';
 
 /**
- * A program whose optimizers multiply gradients by a factor as they read them, in the place of a call that multiplies all of
- * them in memory first, as clipping by the norm does. A product is rounded as memory would have rounded it, so that the
- * results are the same bits. Gradients that somebody else reads behind that call, or that stay, are multiplied as before.
+ * Lets optimizers multiply gradients by a factor as they read them, in place of a call that multiplies all of them in memory
+ * first, as clipping by the norm does. Products are rounded to float32 as in memory, so results are the same bits. Where
+ * something else reads the products, or they outlive the run, they are multiplied as before.
  */
-export function scaleInUpdate(program: Program): Program {
-  const rewrite = new Rewrite(program);
-  for (const call of program.calls) {
-    const scaling = scalingOf(call);
+export function scaleInUpdate(graph: Graph): Graph {
+  const rewrite = new Rewrite(graph);
+  for (const call of graph.calls) {
+    const scaling = rewritesOf(call).scales;
     const updates = scaling && updatesByAll(rewrite, call);
     if (!updates) continue;
     const factor = addNumbers(rewrite, 1);
     rewrite.replace(call, factorCall(call, scaling, factor));
     for (const [place, update] of updates) {
       const coefficients = hoistCoefficients(rewrite, update);
-      rewrite.replace(program.calls[place]!, partialUpdate(update, update.tensors, { coefficients, factor }));
+      rewrite.replace(graph.calls[place]!, partialUpdate(update, update.tensors, { coefficients, factor }));
     }
   }
   return rewrite.finish();
 }
 
-function scalingOf({ op: { cuda } }: Call): InPlaceScaling<never> | null {
-  return cuda.kind === 'custom' ? (cuda.scales ?? null) : null;
-}
-
-/** Writes the factor, where `call` would multiply by it. */
+/** A call that writes the factor by which `call` would multiply. */
 function factorCall(call: Call, scaling: InPlaceScaling<never>, factor: Operand): Call {
   const op = gpuOp(`${call.op.name}_factor`, (context, shared, [memory], attributes) =>
     scaling.factor(context, shared, memory!, attributes),
@@ -47,8 +44,8 @@ function factorCall(call: Call, scaling: InPlaceScaling<never>, factor: Operand)
 }
 
 /**
- * The updates, by their places, that alone read what a call multiplies behind it, and are by nothing else; null where there
- * are other readers, or the products stay.
+ * By place, the updates that read the products of `call`; null if anything else reads them, if one of the updates also uses
+ * other gradients, or if the products outlive the run.
  */
 function updatesByAll(rewrite: Rewrite, call: Call): Map<number, Update> | null {
   const scaled = Map.groupBy(call.outputs, ({ storage }) => storage);
@@ -56,7 +53,7 @@ function updatesByAll(rewrite: Rewrite, call: Call): Map<number, Update> | null 
     scaled.get(operand.storage)?.some((product) => isSameOperand(product, operand)) ?? false;
   const updates = new Map<number, Update>();
   for (const storage of scaled.keys()) {
-    if (!isIntermediate(rewrite.program, storage)) return null;
+    if (!isIntermediate(rewrite.graph, storage)) return null;
     for (const reader of rewrite.uses.get(storage)!) {
       const place = rewrite.placeOf(reader);
       if (place <= rewrite.placeOf(call) || updates.has(place)) continue;
@@ -68,7 +65,7 @@ function updatesByAll(rewrite: Rewrite, call: Call): Map<number, Update> | null 
   return updates.size > 0 ? updates : null;
 }
 
-/** Whether an update is by products alone, and touches their storages no otherwise. */
+/** Whether an update uses only products as gradients, and does not use their storages otherwise. */
 function isUpdateBy(
   update: Update,
   scaled: ReadonlyMap<number, readonly Operand[]>,

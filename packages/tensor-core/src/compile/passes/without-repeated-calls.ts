@@ -1,45 +1,44 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { isCast } from './is-op.ts';
 
-/** A first result that nobody else needs any more is kept for a repetition's readers if it has no more bytes than these. */
+/** A result that is otherwise no longer needed is kept alive to replace a repetition only up to so many bytes. */
 const mostBytesKept = 2 ** 16;
 
 /**
- * A program without calls that do again what an earlier one has done: the same op with the same attributes, of operands that
- * nobody has written in between. Who reads their results reads those of the first. Results that are returned, or written by
- * anybody else, are made as they were. So are those whose first form nobody needs until then, as in a checkpoint's second
- * run: it would have to be kept in memory in between.
+ * Drops calls that repeat an earlier one: the same op with the same attributes on operands not written in between. Their
+ * readers then read the first results. Calls whose results outlive the run, or are written by others, stay; so do those whose
+ * first result is no longer needed by then, as in a checkpoint's second run: it would have to be kept in memory.
  */
-export function withoutRepeatedCalls(program: Program): Program {
-  const repeats = new Repeats(program);
-  const calls = program.calls.flatMap((call, at) => repeats.next(call, at) ?? []);
-  return calls.length === program.calls.length ? program : { ...program, calls };
+export function withoutRepeatedCalls(graph: Graph): Graph {
+  const repeats = new Repeats(graph);
+  const calls = graph.calls.flatMap((call, at) => repeats.next(call, at) ?? []);
+  return calls.length === graph.calls.length ? graph : { ...graph, calls };
 }
 
 class Repeats {
-  readonly #program: Program;
-  /** The place of the last call that uses a storage. */
+  readonly #graph: Graph;
+  /** By storage, the place of the last call that uses it. */
   readonly #lastUses = new Map<number, number>();
-  /** How many calls write a storage. */
+  /** By storage, how many calls write it. */
   readonly #writers = new Map<number, number>();
-  /** How often a storage has been written so far. */
+  /** By storage, how often it has been written so far. */
   readonly #versions = new Map<number, number>();
   /** The calls that may be repeated, by op and operands. */
   readonly #seen = new Map<string, Call[]>();
   readonly #opNumbers = new Map<Call['op'], number>();
-  /** By the storages of repeated results, those of the first ones. */
+  /** From the storage of a repeated result to that of the first one. */
   readonly #moves = new Map<number, number>();
 
-  constructor(program: Program) {
-    this.#program = program;
-    program.calls.forEach(({ inputs, outputs }, at) => {
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    graph.calls.forEach(({ inputs, outputs }, at) => {
       for (const { storage } of [...inputs, ...outputs]) this.#lastUses.set(storage, at);
       for (const { storage } of outputs) count(this.#writers, storage);
     });
   }
 
-  /** The next call of the program over what stays; null where it only repeats. */
+  /** The next call of the graph, reading what stays; null if it is dropped. */
   next(given: Call, at: number): Call | null {
     const isMoved = given.inputs.some(({ storage }) => this.#moves.has(storage));
     const call = isMoved ? { ...given, inputs: given.inputs.map((input) => this.#moved(input)) } : given;
@@ -61,7 +60,7 @@ class Repeats {
     return storage === undefined ? operand : { ...operand, storage };
   }
 
-  /** Whether a call gives nothing but outputs that are its alone, the same for the same operands. */
+  /** Whether a call only makes outputs of its own, which depend on its operands alone. */
   #isPure(call: Call): boolean {
     const { op, outputs, attributes, live } = call;
     return (
@@ -73,14 +72,14 @@ class Repeats {
       new Set(outputs.map(({ storage }) => storage)).size === outputs.length &&
       outputs.every(
         ({ storage }) =>
-          this.#program.storages[storage]!.source.kind === 'made' && this.#writers.get(storage) === 1,
+          this.#graph.storages[storage]!.source.kind === 'made' && this.#writers.get(storage) === 1,
       )
     );
   }
 
-  /** Those are left to `carryLowPrecisionCopies`, which tells them apart by when a parameter is updated. */
+  /** Casts of parameters are left to `carryLowPrecisionCopies`, which considers when a parameter is updated. */
   #castsParameter({ op, inputs }: Call): boolean {
-    return isCast(op) && this.#program.storages[inputs[0]!.storage]!.source.kind === 'captured';
+    return isCast(op) && this.#graph.storages[inputs[0]!.storage]!.source.kind === 'captured';
   }
 
   #keyOf({ op, inputs, outputs }: Call): string {
@@ -92,15 +91,15 @@ class Repeats {
       ...layoutOf(input),
     ]);
     const made = outputs.map((output) => [
-      this.#program.storages[output.storage]!.byteLength,
+      this.#graph.storages[output.storage]!.byteLength,
       ...layoutOf(output),
     ]);
     return JSON.stringify([number, read, made]);
   }
 
-  /** Whether readers of what `call` makes can read what `first` has made, and memory holds hardly more then. */
+  /** Whether the results of `first` can replace those of `call` without keeping much more memory alive. */
   #mayServe(first: Call, call: Call, at: number): boolean {
-    const { kept } = this.#program;
+    const { kept } = this.#graph;
     return call.outputs.every(({ storage, byteLength }, i) => {
       const from = first.outputs[i]!.storage;
       const isThere = kept.has(from) || this.#lastUses.get(from)! >= at;
@@ -126,7 +125,7 @@ function count(counts: Map<number, number>, storage: number): void {
   counts.set(storage, (counts.get(storage) ?? 0) + 1);
 }
 
-/** Whether attributes say all that they are: neither a function nor an object with a state of its own. */
+/** Whether attributes are fully described by their contents: no functions, and no instances of classes. */
 function isPlain(value: unknown): boolean {
   if (value === null || value === undefined) return true;
   if (typeof value !== 'object') return typeof value !== 'function' && typeof value !== 'symbol';

@@ -10,14 +10,14 @@ import { Tensor } from '../../tensor/tensor.ts';
 import type { Trace } from './trace.ts';
 
 /**
- * A copy for a function to work on in the place of its caller's tensor. It lies as that does, at the start of a storage of its
+ * A copy for a function to work on in place of its caller's tensor, with the same strides, at the start of a storage of its
  * own: strides decide what is a view and what is copied.
  */
 export function copyOfArgument(x: Tensor): Tensor {
   const { dtype, shape, strides, offset } = x;
   const { start, end } = extentOf(x);
   const elements = (end - start) / byteSize(dtype);
-  // Gaps may be others' and large, so only elements are copied; those that overlap can only be copied with their memory.
+  // Gaps may be large and belong to others, so only elements are copied; overlapping ones can only be copied as whole memory.
   if (elements > x.size && !overlapsItself(x)) {
     const memory = Tensor.allocate(x.device, dtype, [elements]);
     const argumentCopy = new Tensor(memory.storage.retain(), dtype, shape, strides);
@@ -30,12 +30,12 @@ export function copyOfArgument(x: Tensor): Tensor {
   return new Tensor(copy.storage.retain(), dtype, shape, strides);
 }
 
-/** A contiguous copy of `x`: `memory`, of its shape and dtype, where that is given. */
+/** A contiguous copy of `x`, in `memory`, of its shape and dtype, if that is given. */
 export function contiguousCopy(x: Tensor, memory: Tensor | null = null): Tensor {
   return noGrad(() => withoutAutocast(() => applyOne(copyOp, [x], undefined, memory)));
 }
 
-/** What was written into arguments goes to the caller's tensors, from what stood in for them, unless either is gone. */
+/** Copies written arguments from their stand-ins to the caller's tensors, unless either is disposed of. */
 export function writeBack(
   indices: readonly number[],
   tensors: readonly Tensor[],
@@ -47,7 +47,7 @@ export function writeBack(
   }
 }
 
-/** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
+/** Replaces gradients that lie in an argument's stand-in by copies, because they outlive it. */
 export function takeOutOfArgumentCopies({ gradients }: Trace, argumentCopies: readonly Tensor[]): void {
   for (const { leaf } of gradients.touched) {
     const { grad } = leaf;
@@ -58,7 +58,7 @@ export function takeOutOfArgumentCopies({ gradients }: Trace, argumentCopies: re
   }
 }
 
-/** A program's constants become its own: the function may have handed them to somebody who writes to them. */
+/** Replaces constants by copies of the graph's own: the function may have handed them to someone who writes to them. */
 export function ownConstants({ storages }: Trace): void {
   storages.forEach((storage, number) => {
     const { dtype, byteLength, source } = storage;

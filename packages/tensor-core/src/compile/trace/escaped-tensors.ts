@@ -5,14 +5,14 @@ import { Tensor } from '../../tensor/tensor.ts';
 import type { Trace } from './trace.ts';
 import { mapInstances } from './values.ts';
 
-/** A tensor that stays behind, and what to do with it, in words, and where it was made. */
+/** For an error: a tensor that stays behind, what to do about it, and where it was made. */
 export interface EscapedTensor {
   readonly what: string;
   readonly remedy: string;
   readonly place: Place | null;
 }
 
-/** A tensor that the function made and that lives on, but is neither in its result nor a gradient; null for none. */
+/** A tensor that the function made and that is still alive, but neither in its result nor a gradient; null for none. */
 export function findEscapedTensor(trace: Trace, result: unknown): EscapedTensor | null {
   const handedOver = new Set<Tensor>();
   mapInstances(result, Tensor, (x) => handedOver.add(x));

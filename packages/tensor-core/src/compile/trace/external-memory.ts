@@ -5,11 +5,11 @@ import { extentOf, overlapsItself } from '../../tensor/storage/extent.ts';
 import { shareMemory } from '../../tensor/storage/overlap.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import type { Operand, Program } from '../graph/program.ts';
+import type { Operand, Graph } from '../graph/graph.ts';
 
 /**
- * The error for an argument that shares memory with what a function writes: the function works on a copy of it, and what is
- * written to one of them the other would not have. `place` is that of an op that writes; by default where the user's code is.
+ * The error for an argument that shares memory with what a function writes: the function works on a copy of it, so that a
+ * write to one would not reach the other. `place` is where the writing op was called; default: where the user's code is now.
  */
 export function sharedMemoryError({ shape }: Layout, place?: Place | null): CompileError {
   return new CompileError(
@@ -20,7 +20,7 @@ export function sharedMemoryError({ shape }: Layout, place?: Place | null): Comp
   );
 }
 
-/** Throws unless a function's caller may get back what it writes into an argument. */
+/** Throws a ShapeError or DeviceError unless what is written into an argument can be copied back to the caller's tensor. */
 export function checkWrittenArgument(x: Tensor): void {
   if (overlapsItself(x)) {
     throw new ShapeError(
@@ -35,22 +35,22 @@ export function checkWrittenArgument(x: Tensor): void {
   );
 }
 
-/** What a program uses of a storage that it finds outside. */
+/** One use of a storage from outside the graph. */
 interface ExternalUse {
   readonly operand: Operand;
   readonly isWritten: boolean;
   readonly place: Place | null;
 }
 
-/** The memory that a program finds outside of its arguments, and where these must not lie. */
+/** The memory outside its arguments that a graph uses, which the arguments must not share where one of both is written. */
 export class ExternalMemory {
-  /** The arguments that are written, by their indices, and where each is written first. */
+  /** By the index of each argument that is written, where it is written first. */
   readonly #writtenArguments = new Map<number, Place | null>();
   readonly #captured = new Map<Storage, ExternalUse[]>();
   readonly #gradients: { readonly leaf: Tensor; readonly uses: ExternalUse[] }[] = [];
   readonly #writes: boolean;
 
-  constructor({ calls, storages, written }: Pick<Program, 'calls' | 'storages' | 'written'>) {
+  constructor({ calls, storages, written }: Pick<Graph, 'calls' | 'storages' | 'written'>) {
     this.#writes = written.size > 0;
     const uses = usesByStorage(calls);
     storages.forEach(({ source }, number) => {
@@ -62,7 +62,7 @@ export class ExternalMemory {
     });
   }
 
-  /** Throws where one of these arguments is memory that the program writes elsewhere too, before it has written any. */
+  /** Throws, before anything is written, where an argument shares memory with what the graph writes elsewhere. */
   check(tensors: readonly Tensor[]): void {
     if (!this.#writes) return;
     tensors.forEach((x, index) => {
@@ -92,7 +92,7 @@ function placeOfWrite(uses: readonly ExternalUse[]): Place | null {
   return uses.find(({ isWritten }) => isWritten)?.place ?? null;
 }
 
-function usesByStorage(calls: Program['calls']): Map<number, ExternalUse[]> {
+function usesByStorage(calls: Graph['calls']): Map<number, ExternalUse[]> {
   const uses = new Map<number, ExternalUse[]>();
   const add = (operand: Operand, isWritten: boolean, place: Place | null) => {
     const known = uses.get(operand.storage);

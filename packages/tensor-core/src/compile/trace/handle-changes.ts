@@ -2,10 +2,10 @@ import { CompileError } from '../../base/errors.ts';
 import { formatShape } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
-/** What a function does to handles that it found outside, beyond their elements: replays, which run ops alone, would not. */
+/** What a function does to handles that it found outside, other than to their elements: replays run only ops. */
 export class HandleChanges {
   readonly #written = new Set<Tensor>();
-  /** Leaves that `requiresGrad_` has changed, and whether they required a gradient before. */
+  /** Leaves changed by `requiresGrad_`, and whether they required a gradient before. */
   readonly #requirements = new Map<Tensor, boolean>();
 
   historyWritten(target: Tensor): void {
@@ -16,7 +16,7 @@ export class HandleChanges {
     if (!this.#requirements.has(leaf)) this.#requirements.set(leaf, before);
   }
 
-  /** Throws a CompileError for a change that is there still, once the function has ended, and gradients of `argumentCopies`. */
+  /** Called after the function: throws a CompileError for a change that remains, or a gradient of an argument copy. */
   check(argumentCopies: readonly Tensor[]): void {
     for (const { grad, shape } of argumentCopies) {
       if (grad === null) continue;

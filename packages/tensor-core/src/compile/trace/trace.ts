@@ -14,36 +14,36 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import type { Tracing } from '../../tensor/tracing.ts';
 import { checkWrittenArgument, sharedMemoryError } from './external-memory.ts';
 import { HandleChanges } from './handle-changes.ts';
-import type { Call, Operand, ProgramStorage, StorageSource } from '../graph/program.ts';
+import type { Call, Operand, GraphStorage, StorageSource } from '../graph/graph.ts';
 import { TracedGradients } from './traced-gradients.ts';
 
-/** Something beside tensors that the ops depended on. */
+/** Something other than tensors that the function depended on. */
 export interface Dependency {
   readonly read: () => unknown;
   readonly value: unknown;
 }
 
-/** Functions whose tensors are what their numbers say, which a program keeps as it keeps the 2 of `mul(x, 2)`. */
+/** Functions whose tensors follow from numbers alone: constants of the graph, like the 2 of `mul(x, 2)`. */
 const ofNumbersAlone: ReadonlySet<string> = new Set(['arange', 'linspace']);
 
 interface TraceOptions {
-  /** The caller's tensors behind the argument copies, where they are to have what the function writes. */
+  /** The caller's tensors of the argument copies, if what the function writes is copied back to them. */
   readonly originals?: readonly Tensor[];
-  /** Whether an error may have to say where a tensor was made. */
+  /** Whether errors may have to say where a tensor was made. */
   readonly namesMakers?: boolean;
   /** What errors begin with. Default `compile`. */
   readonly owner?: string;
 }
 
-/** Writes down what a function does while it runs: its ops, by storage, and what it looks at beside them. */
+/** Records what a function does while it runs: its ops, by storage, and what else it reads. */
 export class Trace implements Tracing, Observer {
   readonly calls: Call[] = [];
-  readonly storages: ProgramStorage[] = [];
+  readonly storages: GraphStorage[] = [];
   readonly dependencies: Dependency[] = [];
   readonly gradients = new TracedGradients();
   /** Handles to captured storages that ops took. */
   readonly captured = new Set<Tensor>();
-  /** Leaves that the function found and asked whether they require a gradient; ops may take views of them alone. */
+  /** Leaves found outside whose `requiresGrad` was read; ops may take only views of them. */
   readonly askedLeaves = new Set<Tensor>();
   readonly handleChanges = new HandleChanges();
   readonly written = new Set<number>();
@@ -51,23 +51,23 @@ export class Trace implements Tracing, Observer {
   device: Device | null = null;
   /** The most bytes that were allocated at a time since the first op. */
   peakBytes = 0;
-  /** The first refusal, which stands though the function catches it: behind that it does what it would not do eagerly. */
+  /** The first refusal. It stands even if the function catches it, as what follows would not happen eagerly. */
   refusal: CompileError | null = null;
   #bytesBefore = 0;
   readonly #numbers = new Map<Storage, number>();
   readonly #arguments: ReadonlyMap<Storage, number>;
   readonly #firstSerial = storagesMade() + 1;
-  /** The function's own: those around it are of its call. */
+  /** Ranges that the function opens; those around it belong to its caller. */
   readonly #ranges = new ReopenedRanges({ inside: currentOpenRange() });
-  /** Storages that the host has filled from numbers in the function's text. */
+  /** Storages filled by the host from numbers in the function's text. */
   readonly #constants = new Set<Storage>();
   readonly #originals: readonly Tensor[];
-  /** Those whose argument copies the function has written to. */
+  /** The originals whose argument copies the function has written to. */
   readonly #writtenOriginals = new Set<Tensor>();
   readonly #namesMakers: boolean;
   readonly #owner: string;
 
-  /** `argumentCopies` are the tensors that the function gets in the place of its caller's, in their order. */
+  /** `argumentCopies` are the tensors that the function gets in place of its caller's, in their order. */
   constructor(argumentCopies: readonly Tensor[], options: TraceOptions = {}) {
     const { originals = [], namesMakers = false, owner = 'compile' } = options;
     this.#originals = originals;
@@ -159,7 +159,7 @@ export class Trace implements Tracing, Observer {
   }
 
   depends(read: () => unknown, value: unknown): void {
-    // Asked at each run: once for what many layers read.
+    // Read before each run, so kept once for what many layers read.
     if (this.dependencies.some((known) => known.read === read && Object.is(known.value, value))) return;
     this.dependencies.push({ read, value });
   }
@@ -170,13 +170,13 @@ export class Trace implements Tracing, Observer {
     throw this.#refused(new CompileError(`${this.#owner}: ${what}${where}. ${remedy}.`));
   }
 
-  /** `x` by the number of its storage, which it gets where it has none. */
+  /** `x` by the number of its storage, which gets one if it has none yet. */
   operand(x: Tensor): Operand {
     const { storage, shape, strides, offset, dtype, size, byteLength, isContiguous } = x;
     const number = this.#numberOf(x, storage);
     const { source } = this.storages[number]!;
     if (source.kind === 'captured') this.captured.add(x);
-    // An op that takes it says so itself.
+    // Here no op has been given it: ops check devices themselves.
     if (source.kind === 'argument' && this.device && x.device !== this.device) {
       this.refuse(
         `an argument ${formatShape(shape)} on ${x.device.label} is handed on by a function whose ops run on ${this.device.label}`,
@@ -187,7 +187,7 @@ export class Trace implements Tracing, Observer {
     return { storage: number, shape, strides, offset, dtype, size, byteLength, isContiguous };
   }
 
-  /** The call that made a storage, or wrote to it first, and what of it; null where no op did. */
+  /** The first call that wrote to a storage, and its output there; null if no op did. */
   writerOf(storage: Storage): { call: Call; output: Operand } | null {
     const number = this.#numbers.get(storage);
     for (const call of this.calls) {
@@ -202,13 +202,13 @@ export class Trace implements Tracing, Observer {
     for (const { source } of this.storages) if ('storage' in source) source.storage.release();
   }
 
-  /** The storages that the function made, with those that no op has seen. */
+  /** The storages that the function made. */
   *madeStorages(): Generator<Storage> {
     for (const [storage, number] of this.#numbers)
       if (this.storages[number]!.source.kind === 'made') yield storage;
   }
 
-  /** Outputs are allocated when an op is about to run; those of the first stand for the start. */
+  /** Called with an op's outputs allocated, before it runs; those of the first op count as the baseline. */
   #notePeak(): void {
     const { allocatedBytes } = this.device!;
     if (this.calls.length === 0) this.#bytesBefore = allocatedBytes;
@@ -219,7 +219,7 @@ export class Trace implements Tracing, Observer {
     return next && this.live.push(next) - 1;
   }
 
-  /** Refuses what an op, which has not run yet, would write where replays, or the caller's tensors, would miss it. */
+  /** Refuses writes, before they happen, that replays would not make, or that would not reach the caller's tensors. */
   #checkWrites(inputs: readonly Tensor[], outputs: readonly Tensor[]): void {
     for (const output of outputs) {
       if (this.#constants.has(output.storage))
@@ -231,7 +231,7 @@ export class Trace implements Tracing, Observer {
     for (const original of this.#writtenOriginals) this.#refuseShared(inputs, original);
   }
 
-  /** A caller's tensor whose copy is written to. */
+  /** Checks a caller's tensor whose copy is about to be written. */
   #noteWritten(original: Tensor): void {
     if (this.#writtenOriginals.has(original)) return;
     checkWrittenArgument(original);
@@ -267,7 +267,7 @@ export class Trace implements Tracing, Observer {
     const index = this.#arguments.get(storage);
     if (index !== undefined) return { kind: 'argument', index };
     const leaf = this.gradients.leafOf(storage);
-    // Held as long as the program is: nobody else may.
+    // Retained, because nothing else may hold it as long as the graph.
     return leaf ? { kind: 'gradient', leaf } : { kind: 'captured', storage: storage.retain() };
   }
 

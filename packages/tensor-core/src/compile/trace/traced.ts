@@ -6,8 +6,8 @@ import { tracing } from '../../tensor/tracing.ts';
 import type { Trace } from './trace.ts';
 
 /**
- * What `fn` gives, run in a scope of its own while `trace` writes down what it does. Throws what `fn` throws, and what `trace`
- * has refused even where `fn` caught that.
+ * What `fn` returns, run in a scope of its own while `trace` records it. Throws what `fn` throws, and what `trace` has
+ * refused, even if `fn` caught that.
  */
 export function traced<T>(trace: Trace, fn: () => T): T {
   const stop = observeOps(trace);
@@ -24,7 +24,7 @@ export function traced<T>(trace: Trace, fn: () => T): T {
   }
 }
 
-/** Whether a handle is a result of `traced`, asked where that was called: one that the function made, not one that it found. */
+/** In the scope that called `traced`: whether a handle is one that the function made and returned, not one that it found. */
 export function isHandedOver({ scope: owner }: Tensor): boolean {
   return owner !== null && owner === currentScope();
 }

@@ -3,10 +3,10 @@ import { describeValue } from '@roofline/cuda/host';
 import { isGradEnabled } from '../../tensor/tape/grad-mode.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 
-/** What a function was called with: its tensors, and in a text what else a program of it depends on. */
+/** What a function was called with: its tensors, and, as text, what else a specialization of it depends on. */
 export interface DescribedArguments {
   readonly signature: string;
-  /** Tensors that any other of their shape, strides and dtype may take the place of, each once. */
+  /** Tensors that may be replaced by others of the same shape, strides, dtype and device, each once. */
   readonly tensors: readonly Tensor[];
 }
 
@@ -21,12 +21,12 @@ function identityOf(value: object): number {
   return identity;
 }
 
-/** Throws a CompileError for tensors with history, whose gradient a replay would lose, and for what refers to itself. */
+/** Throws a CompileError for tensors with history, whose gradient a replay would lose, and for circular values. */
 export function describeArguments(values: readonly unknown[]): DescribedArguments {
   if (values.length === 0) return nothing;
   const tensors = new Map<Tensor, number>();
   const open = new Set<object>();
-  /** Tensors in maps and sets are found where they are: no other takes their place. */
+  /** Tensors in maps and sets count by identity: replays do not replace them. */
   const describe = (value: unknown, isReplaced = true): string => {
     if (value instanceof Tensor) return isReplaced ? describeTensor(value, tensors) : `@${identityOf(value)}`;
     if (typeof value === 'function') return `@${identityOf(value)}`;
@@ -41,12 +41,12 @@ export function describeArguments(values: readonly unknown[]): DescribedArgument
   return { signature: describe(values), tensors: [...tensors.keys()] };
 }
 
-/** What may hold others at the next call is known by these; the rest by itself. */
+/** Containers by their contents, other objects by identity. */
 function describeObject(value: object, describe: (item: unknown, stays?: boolean) => string): string {
   if (isContainer(value)) {
     refuseSymbolKeys(value);
     const parts = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${describe(item)}`);
-    // An array may be longer than what it holds.
+    // An array may have holes.
     return Array.isArray(value) ? `${value.length}[${parts.join()}]` : `{${parts.join()}}`;
   }
   if (value instanceof Map || value instanceof Set)
@@ -73,7 +73,7 @@ function refuseSymbolKeys(value: object): void {
 
 function describeTensor(x: Tensor, tensors: Map<Tensor, number>): string {
   x.assertAlive('compile: an argument');
-  // A leaf is known by itself: its gradient goes to it.
+  // A leaf counts by identity, because its gradient goes to it.
   if (x.requiresGrad && x.isLeaf) return `leaf@${identityOf(x)}`;
   if (x.requiresGrad && isGradEnabled()) {
     throw new CompileError(
@@ -96,7 +96,7 @@ function describePrimitive(value: unknown): string {
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** `value` with each instance of `type` in its arrays and plain objects replaced. */
+/** `value` with each instance of `type`, also in arrays and plain objects, replaced. */
 export function mapInstances<I extends object>(
   value: unknown,
   type: abstract new (...values: never[]) => I,
@@ -110,7 +110,7 @@ export function mapInstances<I extends object>(
   );
 }
 
-/** Whether arrays and plain objects hold what others do, however deep. */
+/** Whether two values are deeply equal: arrays and plain objects by their contents, all else by Object.is. */
 export function holdsSame(value: unknown, other: unknown): boolean {
   if (Object.is(value, other)) return true;
   if (typeof value !== 'object' || typeof other !== 'object' || value === null || other === null)
@@ -123,10 +123,7 @@ export function holdsSame(value: unknown, other: unknown): boolean {
   );
 }
 
-/**
- * Throws a CompileError unless a function's result is made of tensors, in arrays and plain objects that do not hold
- * themselves. Errors begin with `owner`.
- */
+/** Throws a CompileError, naming `owner`, unless a result is made of tensors in arrays and plain objects without a circle. */
 export function checkResult(
   value: unknown,
   owner = 'compile',

@@ -1,15 +1,15 @@
 import { fileURLToPath } from 'node:url';
 import { codeFolder, cudaCode } from '@roofline/cuda/host';
 
-/** One call, as Node prints it: with the lines of the sources where source maps are on. */
+/** One call, as Node prints it: with lines of the sources if source maps are enabled. */
 export interface StackFrame {
   readonly name: string;
-  /** A path, or what stands for one. */
+  /** A path, or what Node shows in its place. */
   readonly file: string;
   readonly line: number;
 }
 
-/** The innermost `depth` calls that led here, unformatted: cheap to take, dear to read. */
+/** The innermost `depth` calls that led here, unformatted: cheap to take, expensive to read. */
 export function captureStack(depth: number): Error {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = depth;
@@ -40,8 +40,8 @@ function framesOf(captured: Error): readonly StackFrame[] {
 const joined = new Map<readonly StackFrame[], Map<readonly StackFrame[], readonly StackFrame[]>>();
 
 /**
- * The frames of `inner`, which `captureStack` may have cut short, and those of a call around it, `outer`, each once.
- * Equal stacks give the same array.
+ * The frames of `inner`, which `captureStack` may have truncated, and those of a call around it, `outer`, each once. Equal
+ * stacks give the same array.
  */
 export function joinedFrames(inner: Error, outer: Error): readonly StackFrame[] {
   const [near, far] = [framesOf(inner), framesOf(outer)];
@@ -56,7 +56,9 @@ export function joinedFrames(inner: Error, outer: Error): readonly StackFrame[] 
   return frames;
 }
 
-/** Whether two stacks are the same calls, as far as both go. One frame says little: functions without names may share a line. */
+/**
+ * Whether two stacks are the same calls, as far as both go. One frame is not enough: functions without names may share a line.
+ */
 function areSameCalls(near: readonly StackFrame[], far: readonly StackFrame[]): boolean {
   return far.length > 0 && near.slice(0, far.length).every((frame, i) => isSameFrame(frame, far[i]!));
 }

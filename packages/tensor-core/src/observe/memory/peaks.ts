@@ -1,7 +1,7 @@
 import { checkText } from '@roofline/cuda/host';
 import { type Allocation, type MemoryEvent, type MemoryRecord, checkRecord } from './record.ts';
 
-/** The most bytes that were allocated at once, when that was first so, and what was held then. */
+/** The most bytes that were allocated at once, when that was first reached, and what was held then. */
 export interface MemoryPeak {
   readonly bytes: number;
   readonly timeUs: number;
@@ -10,7 +10,7 @@ export interface MemoryPeak {
 }
 
 /**
- * The peak of a whole recording or, given a phase, of the time that it was open. Null if the phase touched no
+ * The peak of a whole recording or, given a phase, of the time when it was open. Null if the phase neither allocated nor freed
  * memory.
  */
 export function peakMemory(
@@ -49,7 +49,7 @@ function liveAfter(held: readonly Allocation[], events: readonly MemoryEvent[], 
   return [...live].sort((a, b) => b.bytes - a.bytes);
 }
 
-/** Bytes that the allocator held of the system, from each point to the next. */
+/** Bytes that the allocator had reserved from the system, from each point to the next. */
 export function reservedOverTime(
   record: Pick<MemoryRecord, 'reservedBytesBefore' | 'events'>,
 ): [timeUs: number, bytes: number][] {

@@ -25,13 +25,13 @@ const opcode = {
   getLong: 0x6a,
 } as const;
 
-/** Items appended at once, as Python's own writer does: readers put each batch on a stack. */
+/** Items appended at once, as by Python's own writer: readers put each batch on a stack. */
 const batch = 1000;
 
 /**
- * `value` as a pickle of protocol 2, for Python's `pickle.load`: arrays become lists, objects dicts. A string,
- * and an array or object that occurs again as the same one, is written once. Whole numbers up to 2^53 become
- * integers, all others floats. See https://docs.python.org/3/library/pickletools.html.
+ * `value` as a pickle of protocol 2, for Python's `pickle.load`: arrays become lists, objects dicts. A string, and an array or
+ * object that occurs again, is written once. Whole numbers up to 2^53 become integers, all others floats. See
+ * https://docs.python.org/3/library/pickletools.html.
  */
 export function pickle(value: Picklable): Uint8Array {
   const writer = new PickleWriter();

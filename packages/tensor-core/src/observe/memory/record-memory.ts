@@ -22,24 +22,24 @@ export interface RecordMemoryOptions {
   /** The device whose memory is recorded. Default cpu. */
   readonly device?: DeviceSpec | Device;
   /**
-   * Innermost calls that are kept of each allocation, some ten of this package counted; 0 for no calls at all.
-   * Each costs about a third of a microsecond. Default 20.
+   * How many innermost calls of each allocation are kept, including some ten of this package; 0 for none. Each costs about a
+   * third of a microsecond. Default 20.
    */
   readonly stackDepth?: number;
 }
 
 /**
- * Runs `fn` and records every allocation and free of `device`'s memory: storages and workspaces with their
- * sizes, times, calls, ranges and ops; and what the allocator takes from the system. The calls of an allocation
- * are its innermost ones, then those that opened its phase or, outside of phases, began the recording. What is
- * made in the phase `backward` has the latter alone: there one loop calls everything, and op and range say more.
+ * Runs `fn` and records every allocation and free of `device`'s memory: storages and workspaces with their sizes, times,
+ * calls, ranges and ops; and what the allocator takes from the system. The calls of an allocation are its innermost ones, then
+ * those that opened its phase or, outside of phases, started the recording. Allocations in the phase `backward` have only the
+ * latter: there one loop calls everything, and op and range say more.
  *
- * A compiled function is recorded on a GPU as it runs: what its ops hand on to each other lies in its arena, which is
- * allocated as a whole before its first replay and named `arena of step` for a function `step`. On the CPU its ops run
- * one by one meanwhile, as ONNX Runtime does not tell of the memory that it takes inside a graph.
+ * On a GPU a compiled function is recorded as it runs: what its ops pass to each other lies in its arena, which is allocated
+ * as a whole before its first replay and named `arena of step` for a function `step`. On the CPU its ops run one by one while
+ * recording, because ONNX Runtime does not report the memory that it takes inside a graph.
  *
- * Where nothing records, this costs one null check for each allocation. Throws a DeviceError if a recording of
- * the device is under way, a RooflineError for an async function, and whatever `fn` throws.
+ * While nothing records, this costs one null check for each allocation. Throws a DeviceError if a recording of the device is
+ * under way, a RooflineError for an async function, and whatever `fn` throws.
  */
 export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}): MemoryRecord<T> {
   refuseAsync('recordMemory', fn);
@@ -81,14 +81,14 @@ export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}):
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 type OpenAllocation = Writable<Allocation>;
 
-/** Calls that led to `origin`. They are formatted at the end: that costs more than all else. */
+/** Calls that led to `origin`. They are formatted at the end, because that costs more than everything else. */
 interface CapturedCalls {
   readonly origin: { stack: readonly StackFrame[] };
   readonly inner: Error;
   readonly outer: Error;
 }
 
-/** Phases are few. */
+/** Deeper than for allocations, as phases are few. */
 const outerDepth = 40;
 
 /** Hot: each line runs for each allocation of a step. */
@@ -99,10 +99,10 @@ class Recorder implements MemoryObserver, Observer, RangeListener {
   readonly #startMs = performance.now();
   readonly #stackDepth: number;
   readonly #calls: CapturedCalls[] = [];
-  /** The op that runs now, for its workspaces, and the calls that led to it. */
+  /** The op that is running, for its workspaces, and the calls that led to it. */
   #op: string | null = null;
   #opCalls: Error | null = null;
-  /** The calls that began the recording, and those that opened the phase last. */
+  /** The calls that started the recording, and those that opened the current phase. */
   readonly #recordingCalls: Error | null;
   #phaseCalls: Error | null;
   #range: readonly string[] = [];
@@ -171,7 +171,7 @@ class Recorder implements MemoryObserver, Observer, RangeListener {
     this.#op = op.name;
     for (let i = 0; i < outputs.length; i++) {
       const output = outputs[i]!;
-      // What is written into memory that is there, a bucket of gradients say, does not name that.
+      // An output written to existing memory, such as a bucket of gradients, does not name that memory.
       const isMade = op.mutates?.[i] === undefined && output.storage.version === 0;
       if (isMade) this.#nameOutput(op.name, output);
     }
@@ -182,7 +182,7 @@ class Recorder implements MemoryObserver, Observer, RangeListener {
     this.#opCalls = null;
   }
 
-  /** A graph allocates nothing: its program runs as it does when nobody records. */
+  /** Defined so that a compiled graph, which allocates nothing, runs as it does without a recording. */
   beforeReplay(): void {}
 
   /** The recording, stacks formatted. */
@@ -196,7 +196,7 @@ class Recorder implements MemoryObserver, Observer, RangeListener {
     this.#live.set(allocation.address, allocation);
   }
 
-  /** Captures as seldom as it can: that costs several times as much as all else here together. */
+  /** Captures as rarely as possible: a capture costs several times as much as everything else here together. */
   #keepCalls(origin: CapturedCalls['origin'], phase: string | null): void {
     const outer = phase === null ? this.#recordingCalls : this.#phaseCalls;
     if (outer === null) return;

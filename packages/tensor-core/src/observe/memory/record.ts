@@ -10,7 +10,7 @@ export interface Allocation {
   readonly requestedBytes: number;
   /** Bytes as the device's statistics count them. */
   readonly bytes: number;
-  /** Null for what was held before the recording began; then range and stack are empty, and op but for an arena. */
+  /** Null for what was held before the recording began; then range and stack are empty, and op is null except for an arena. */
   readonly kind: AllocationKind | null;
   /** Null for what was held before the recording began. */
   readonly startUs: number | null;
@@ -19,9 +19,9 @@ export interface Allocation {
   /** The ranges that were open, outermost first. */
   readonly range: readonly string[];
   readonly phase: string | null;
-  /** The op that it was made for, or `arena of step` for what a compiled function `step` works in on a GPU. */
+  /** The op that it was made for, or `arena of step` for the memory that a compiled function `step` works in on a GPU. */
   readonly op: string | null;
-  /** Of the op's output that it holds; null for other memory. */
+  /** The dtype of the op's output that it holds; null for other memory. */
   readonly dtype: DType | null;
   readonly shape: Shape | null;
   /** Innermost call first, without those of tensor-core and of Node. */
@@ -61,7 +61,7 @@ export interface MemoryRecord<T = unknown> {
   /** When the recording began: milliseconds since 1970. */
   readonly startedAtMs: number;
   readonly durationUs: number;
-  /** First what was held before, then what was made, in the order of their making. */
+  /** First what was held before, then what was allocated, in order. */
   readonly allocations: readonly Allocation[];
   readonly events: readonly MemoryEvent[];
   /** The allocator's segments when the recording began, in bytes. */
@@ -70,7 +70,7 @@ export interface MemoryRecord<T = unknown> {
   readonly segments: readonly MemorySegment[];
 }
 
-/** Throws a RooflineError (code ARGUMENT) unless `record` is what recordMemory() gave, as far as it is read. */
+/** Throws a RooflineError (code ARGUMENT) unless `record` looks like a result of recordMemory(), as far as it is read. */
 export function checkRecord(
   owner: string,
   record: Pick<MemoryRecord, 'events'> & Partial<MemoryRecord>,

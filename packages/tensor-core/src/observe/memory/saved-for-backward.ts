@@ -12,20 +12,20 @@ export interface SavedForBackward {
   readonly op: string;
   /** Names of the ranges that the op ran in, outermost first. */
   readonly range: readonly string[];
-  /** As the op saw it; a view may show a part of the storage. */
+  /** As the op saw it; a view may be a part of the storage. */
   readonly dtype: DType;
   readonly shape: Shape;
   /** Of the whole storage. */
   readonly byteLength: number;
-  /** Where it lies in the device's memory, as in a `MemoryRecord`. */
+  /** Its address, as in a `MemoryRecord`. */
   readonly address: number;
-  /** Whether it is a parameter in another dtype, as autocast makes it, and no activation. */
+  /** Whether it is a parameter cast by autocast rather than an activation. */
   readonly isParameterCast: boolean;
 }
 
 /**
- * What the tape behind `root` keeps alive for the backward pass, each storage once, in the order of the calls
- * that saved it. The leaves themselves, which live anyway, are left out.
+ * What the tape of `root` keeps alive for the backward pass, each storage once, in the order of the calls that saved it.
+ * Leaves, which are alive anyway, are left out.
  */
 export function savedForBackward(root: Tensor): SavedForBackward[] {
   requireTensor('savedForBackward', root);

@@ -4,8 +4,8 @@ import { type Picklable, pickle } from './pickle-writer.ts';
 import { type Allocation, type MemoryEvent, type MemoryRecord, checkRecord } from './record.ts';
 
 /**
- * A record as `snapshot.pickle`: what `torch.cuda.memory._snapshot()` gives, for `torch.cuda._memory_viz` and
- * https://pytorch.org/memory_viz. The ops and ranges of an allocation stand above its calls, as frames.
+ * A record as `snapshot.pickle`, the format of `torch.cuda.memory._snapshot()`, for `torch.cuda._memory_viz` and
+ * https://pytorch.org/memory_viz. An allocation's op and ranges are frames above its calls.
  */
 export function memorySnapshot(record: MemoryRecord): Uint8Array {
   checkRecord('memorySnapshot', record);
@@ -34,7 +34,7 @@ function traceEntries(event: MemoryEvent, startedAtMs: number, frames: FrameList
     return [{ action, addr, size, frames: frames.of(stack), ...common }];
   }
   const { address: addr, requestedBytes: size } = event.allocation;
-  // A free has the frames of what it frees, as PyTorch's has where no calls of its own were recorded.
+  // A free has the frames of what it frees, as in PyTorch if no calls of its own were recorded.
   const told = { addr, size, frames: frames.ofAllocation(event.allocation), ...common };
   if (event.action === 'allocate') return [{ action: 'alloc', ...told }];
   // One stream uses the memory in order, so a free is complete at once.

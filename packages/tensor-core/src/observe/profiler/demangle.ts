@@ -4,12 +4,12 @@ import { ffi } from '@roofline/cuda/host';
 type Demangler = (mangled: string) => string | null;
 
 let demangler: Demangler | null = null;
-// A collected handle unloads the library under its functions.
+// Kept, because garbage-collecting the handle unloads the library while its functions are in use.
 let library: LoadedLibrary['handle'] | null = null;
 
 /**
- * The C++ name behind a symbol, such as `void f<int>(int)` for `_Z1fIiEvT_`, by `__cxa_demangle` of the Itanium
- * C++ ABI. Names that are not mangled stay as they are, and so do all where the system has no libstdc++.
+ * The C++ name of a symbol, such as `void f<int>(int)` for `_Z1fIiEvT_`, by `__cxa_demangle` of the Itanium C++ ABI. Names
+ * that are not mangled stay as they are, and so do all where the system has no libstdc++.
  */
 export function demangle(symbol: string): string {
   if (!symbol.startsWith('_Z')) return symbol;
@@ -23,7 +23,7 @@ function loadDemangler(): Demangler {
   } catch {
     return () => null;
   }
-  // The result is of malloc: koffi frees it once it has been read.
+  // The result comes from malloc: koffi frees it once it has been read.
   ffi().disposable('RooflineDemangled', 'string');
   const call = library.func(
     'RooflineDemangled __cxa_demangle(const char *symbol, uintptr_t buffer, uintptr_t length, uintptr_t status)',

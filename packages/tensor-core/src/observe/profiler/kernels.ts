@@ -6,9 +6,9 @@ import type { GraphLaunch, OpCall } from './op-recorder.ts';
 import type { ProfiledKernel } from './profiled.ts';
 
 /**
- * What CUPTI recorded, each activity with the op that ran on the host when the activity was queued. Telling CUPTI of
- * every op instead (external correlation ids) costs as much host time again as all else that it records. What a graph
- * ran has the ops of its nodes. Throws a DeviceError where a graph ran other than it was captured.
+ * What CUPTI recorded, each activity with the op that was running on the host when the activity was queued. Reporting every op
+ * to CUPTI instead (external correlation ids) would cost as much host time again as everything else that it records.
+ * Activities of a graph have the ops of their nodes. Throws a DeviceError if a graph ran differently than it was captured.
  */
 export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[]): ProfiledKernel[] {
   const { activities, queuedAtMs } = recorded;
@@ -31,9 +31,9 @@ export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[
 }
 
 /**
- * For what graphs ran the op, by the index of the activity; null where records were lost, so that nobody can tell. A
- * graph is captured from one stream: its nodes run one behind the other in the order of their calls. CUPTI's ids of
- * nodes would not say more: a graph that is made executable gets new ones, which CUPTI tells only whoever listened then.
+ * The ops of activities of graphs, by the index of the activity; null where they are unknown because records were lost. A
+ * graph is captured from one stream, so its nodes run one after the other in the order of their calls. CUPTI's node ids would
+ * not help: an instantiated graph gets new ones, which CUPTI reports only to those subscribed at that time.
  */
 function opsOfGraphs(
   { activities, queuedAtMs, droppedRecords }: RecordedActivities,
@@ -66,7 +66,7 @@ function otherNodes({ name }: GraphLaunch, captured: number, ran: number): Devic
   );
 }
 
-/** Index of the call that was under way at a time; null between calls. Calls follow each other. */
+/** Index of the call that was under way at a time; null between calls. Calls do not overlap. */
 function callAt(calls: readonly OpCall[], timeMs: number): number | null {
   let [first, behind] = [0, calls.length];
   while (first < behind) {
@@ -78,7 +78,9 @@ function callAt(calls: readonly OpCall[], timeMs: number): number | null {
   return call >= 0 && timeMs <= calls[call]!.endMs ? call : null;
 }
 
-/** On the CPU each node of an op's graph is a kernel. An op has run when its call returns: its nodes divide that time. */
+/**
+ * On the CPU each node of an op's graph is a kernel. An op has finished when its call returns, and its nodes share that time.
+ */
 export function cpuKernels(calls: readonly OpCall[], profileStartMs: number): ProfiledKernel[] {
   return calls.flatMap((call, op) => {
     if (call.deviceType === 'cuda') return [];

@@ -11,7 +11,7 @@ import { HostMemory } from '@roofline/cuda/host';
 import { sizeOf } from '../../base/shape.ts';
 import type { OpCall } from './op-recorder.ts';
 
-/** A node of a graph, and its part of the time that the graph takes; those of a graph add up to 1. */
+/** A node of a graph, and its share of the graph's time; the shares of a graph add up to 1. */
 export interface NodeShare {
   /** Its ONNX operator. */
   readonly opType: string;
@@ -21,8 +21,8 @@ export interface NodeShare {
 const known = new WeakMap<object, Map<string, readonly NodeShare[]>>();
 
 /**
- * How the time of an op's call on the CPU divides over the nodes of its graph; what runs in JavaScript is one. ONNX
- * Runtime times nodes, but some ten microseconds a node slower: so not in place, but once for calls that are alike.
+ * How the time of an op's call on the CPU is shared by the nodes of its graph; an op in JavaScript counts as one node. ONNX
+ * Runtime can time nodes, but that takes some ten microseconds for each, so it is not done in place, but once for equal calls.
  */
 export function nodeShares(call: OpCall): readonly NodeShare[] {
   const { op, attributes, inputs, outputs } = call;
@@ -38,7 +38,7 @@ export function nodeShares(call: OpCall): readonly NodeShare[] {
   return shares;
 }
 
-/** Of an op that runs piece by piece, that of one piece. */
+/** For an op that runs piece by piece, the graph of one piece. */
 function graphOf(
   { op, inputs, outputs, attributes }: OpCall,
   lowering: OnnxLowering<never>,
@@ -48,7 +48,7 @@ function graphOf(
   return lowerChunked(op, lowering, inputs, outputs, attributes as never, length).graph;
 }
 
-/** A graph of one node needs no timing. One that divides integers cannot run over zeros and is told as a whole. */
+/** A graph of one node needs no timing. One that divides integers cannot run on zeros, so it counts as a whole. */
 function sharesOfGraph(graph: OnnxGraphBuilder): NodeShare[] {
   const opTypes = graph.operations.map(({ opType }) => opType);
   if (opTypes.length === 1 || graph.dividesIntegers) return [{ opType: opTypes.join(' '), share: 1 }];
@@ -60,10 +60,10 @@ function sharesOfGraph(graph: OnnxGraphBuilder): NodeShare[] {
   }
 }
 
-/** ONNX Runtime counts whole microseconds: several runs tell more. */
+/** ONNX Runtime counts whole microseconds, so several runs are more precise. */
 const runs = 5;
 
-/** Returns the path of what ONNX Runtime wrote of some runs. */
+/** Returns the path of ONNX Runtime's trace of several runs. */
 function traceOverZeros(graph: OnnxGraphBuilder, tracePrefix: string): string {
   const zeros = [...graph.inputs, ...graph.outputs].map(
     ({ shape, dtype }) => new HostMemory(sizeOf(shape) * byteSize(dtype)),
@@ -84,7 +84,7 @@ interface TraceEvent {
   readonly args: { readonly op_name?: string };
 }
 
-/** The shares that ONNX Runtime's trace of several runs tells; the first run warms up. */
+/** The shares according to ONNX Runtime's trace of several runs, of which the first is a warm-up. */
 export function sharesOfTrace(trace: string): NodeShare[] {
   const events = JSON.parse(trace) as TraceEvent[];
   const timed = events.filter(({ cat, name }) => cat === 'Node' && name.endsWith('_kernel_time'));

@@ -1,6 +1,6 @@
 import type { TensorSpec } from '../../base/memory-view.ts';
 import { type Observer, observeOps } from '../../op/observers.ts';
-import type { ProgramReplay, ReplayedCall, ReplayedOp } from '../../op/replay.ts';
+import type { Replay, ReplayedCall, ReplayedOp } from '../../op/replay.ts';
 import type { OperandLayout } from '../../op/operand-layout.ts';
 import type { Device } from '../../tensor/device.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
@@ -18,8 +18,8 @@ export interface GraphLaunch {
 }
 
 /**
- * One call of an op. On the CPU the op runs between the two times; on a GPU it is queued between them. The calls of a
- * graph are queued at once: its launch is divided among them in equal parts.
+ * One call of an op. On the CPU the op runs between the two times; on a GPU it is queued between them. The calls of a graph
+ * are queued at once: its launch is divided equally among them.
  */
 export interface OpCall {
   readonly op: ComputeOp<never>;
@@ -28,13 +28,13 @@ export interface OpCall {
   readonly deviceLabel: string;
   readonly inputs: readonly OperandLayout[];
   readonly outputs: readonly TensorSpec[];
-  /** What it does the work of, where it is several ops in one; else none. */
+  /** For a fused call the ops that it replaces; else empty. */
   readonly members: readonly ReplayedOp[];
-  /** The graph that it is a part of, if it is one. */
+  /** The graph that it is part of, if any. */
   readonly graph: GraphLaunch | null;
-  /** The innermost range that was open. */
+  /** The innermost open range. */
   readonly range: OpenRange | null;
-  /** What tensors held on the device when the op began, its outputs among them. */
+  /** Bytes of tensors on the device when the op began, its outputs included. */
   readonly allocatedBytes: number;
   readonly startMs: number;
   readonly endMs: number;
@@ -42,8 +42,8 @@ export interface OpCall {
 
 /** A graph as it was launched. */
 interface Launch {
-  readonly replay: ProgramReplay;
-  /** How many ops had run by themselves before it. */
+  readonly replay: Replay;
+  /** How many ops outside of graphs had run before it. */
   readonly opsBefore: number;
   readonly outerRange: OpenRange | null;
   readonly allocatedBytes: number;
@@ -52,8 +52,8 @@ interface Launch {
 }
 
 /**
- * Writes down every op and its range between `start` and `stop`. Lists of plain values instead of an object for each
- * call and operand: what is written must not slow down the host that a GPU waits for.
+ * Records every op and its range between `start` and `stop`, in lists of plain values rather than an object for each call and
+ * operand: recording must not slow down the host, for which a GPU may be waiting.
  */
 export class OpRecorder implements Observer {
   readonly #ops: ComputeOp<never>[] = [];
@@ -63,7 +63,7 @@ export class OpRecorder implements Observer {
   readonly #allocatedBytes: number[] = [];
   readonly #startMs: number[] = [];
   readonly #endMs: number[] = [];
-  /** Five values an input, and two an output behind them. */
+  /** Five values for each input, followed by two for each output. */
   readonly #operands: (Shape | DType | number)[] = [];
   readonly #inputCounts: number[] = [];
   readonly #outputCounts: number[] = [];
@@ -98,7 +98,7 @@ export class OpRecorder implements Observer {
       operands.push(shape, dtype, strides, offset, storage.byteLength);
     }
     for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!.shape, outputs[i]!.dtype);
-    // Last, so that the time begins when the op does.
+    // Last, so that the time starts when the op does.
     this.#startMs.push(performance.now());
   }
 
@@ -107,7 +107,7 @@ export class OpRecorder implements Observer {
     else this.#endMs.push(performance.now());
   }
 
-  beforeReplay(replay: ProgramReplay): void {
+  beforeReplay(replay: Replay): void {
     this.#launches.push({
       replay,
       opsBefore: this.#endMs.length,
@@ -118,7 +118,7 @@ export class OpRecorder implements Observer {
     });
   }
 
-  afterReplay(_: ProgramReplay, failed: boolean): void {
+  afterReplay(_: Replay, failed: boolean): void {
     if (failed) this.#launches.pop();
     else this.#launches.at(-1)!.endMs = performance.now();
   }
@@ -136,7 +136,7 @@ export class OpRecorder implements Observer {
     this.#startMs.length = finished;
   }
 
-  /** What was written down, in order. An op that threw is left out. */
+  /** What was recorded, in order. An op that threw is left out. */
   calls(): OpCall[] {
     const calls: OpCall[] = [];
     const launches = [...this.#launches];
@@ -152,7 +152,7 @@ export class OpRecorder implements Observer {
     return calls;
   }
 
-  /** Those of ops that ran by themselves. */
+  /** The calls of ops outside of graphs. */
   #ownCalls(): OpCall[] {
     let at = 0;
     const next = <T>() => this.#operands[at++] as T;

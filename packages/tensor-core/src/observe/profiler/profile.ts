@@ -15,22 +15,22 @@ export interface Profile {
   readonly kernels: readonly ProfiledKernel[];
   readonly ops: readonly ProfiledOp[];
   readonly ranges: readonly ProfiledRange[];
-  /** From idle devices to idle devices again, by the host's clock. */
+  /** From idle devices until devices are idle again, by the host's clock. */
   readonly wallUs: number;
-  /** Records that found no room in CUPTI's buffers: the profile lacks as many. */
+  /** How many records are missing because CUPTI's buffers had no room. */
   readonly droppedRecords: number;
 }
 
 const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Map(), droppedRecords: 0 };
 
 /**
- * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
- * CUPTI's activity records; on the CPU each op is timed, and its time divided
- * over the nodes of its ONNX graph as ONNX Runtime times them. CUDA allows one profiler at a time: not inside Nsight.
- * CUPTI stays attached to the process: a launch costs the host more from then on, so time before you profile.
+ * Runs `fn` and reports what ran on which device, for which op, in which range. Open GPUs are recorded by CUPTI; on the CPU
+ * each op is timed, and its time divided among the nodes of its ONNX graph as ONNX Runtime times them. CUDA allows one
+ * profiler at a time, so this does not work inside Nsight. CUPTI stays attached to the process and makes each launch cost the
+ * host more from then on, so measure before you profile.
  *
- * A compiled function is profiled on a GPU as it runs: each kernel of its graph with its op and its ranges, a fused one
- * with the ops that it holds. On the CPU its ops run one by one meanwhile, and none is fused.
+ * On a GPU a compiled function is profiled as it runs: each kernel of its graph with its op and its ranges, a fused one with
+ * the ops that it replaces. On the CPU its ops run one by one while profiling, unfused.
  *
  * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way.
  */
@@ -39,7 +39,7 @@ export function profile(fn: () => void | Promise<void>): Promise<Profile> {
   return profileDevices(openedCudaDevices(), fn);
 }
 
-/** Until what was recorded has been collected: a profile that began before would end what CUPTI records for it. */
+/** Stays set until the records have been collected: a profile that started before would end the recording of this one. */
 let isUnderWay = false;
 
 /** The same for the given GPUs. */
@@ -93,10 +93,10 @@ async function recordProfile(
   return { calls: recorder.calls(), recorded, startMs, endMs };
 }
 
-/** Ends a recording that failed. Of a device that failed too nothing more can be told than the error that is thrown. */
+/** Ends a recording that failed. If the device has failed as well, the error that is thrown says all there is. */
 async function abandon(cupti: Cupti, synchronize: () => void): Promise<void> {
   try {
-    // What is still queued would be in the next profile's records.
+    // What is still queued would end up in the next profile's records.
     synchronize();
   } catch {}
   try {
@@ -117,7 +117,7 @@ function describeProfile({ calls, recorded, startMs, endMs }: Recording): Profil
   };
 }
 
-/** Numbers ranges, those around a range before it. */
+/** Numbers ranges, outer ones before inner ones. */
 class RangeTable {
   readonly ranges: ProfiledRange[] = [];
   readonly #indices = new Map<OpenRange, number>();
@@ -149,7 +149,7 @@ function describeOp(call: OpCall, range: number | null, profileStartMs: number):
   };
 }
 
-/** Ops in one calculate what they would by themselves, and move only what none hands on to the next. */
+/** Fused ops calculate what they would separately, but move only what none passes to the next. */
 function costOfCall({ op, inputs, outputs, attributes, members }: OpCall): Cost {
   if (members.length === 0) return costOf(op, inputs, outputs, attributes as never);
   const costs = members.map((member) =>

@@ -9,7 +9,7 @@ export interface ProfiledKernel {
   readonly durationUs: number;
   /** The queue it ran on: `cuda:0 stream 13`, or `cpu`. */
   readonly stream: string;
-  /** Index of the op that queued it; null for what no op queued, such as copies to and from the host. */
+  /** Index of the op that queued it; null if no op did, as for copies to and from the host. */
   readonly op: number | null;
   readonly byteLength: number | null;
   readonly grid: readonly [number, number, number] | null;
@@ -19,22 +19,22 @@ export interface ProfiledKernel {
 /** One call of an op. */
 export interface ProfiledOp {
   readonly name: string;
-  /** The names of the ops that a compiled function has made one of, in their order; empty for an op of its own. */
+  /** For a fused op of a compiled function, the names of the ops that it replaces, in their order; else empty. */
   readonly members: readonly string[];
-  /** Whether it is a matrix product, or holds some, as autocast sees it. */
+  /** Whether it is a matrix product, or contains some, according to autocast's classes. */
   readonly isMatrixProduct: boolean;
   readonly dtype: string;
   readonly cost: Cost;
-  /** Index of the innermost range that was open. */
+  /** Index of the innermost open range. */
   readonly range: number | null;
-  /** What tensors held on the device when the op began, its outputs among them. */
+  /** Bytes of tensors on the device when the op began, its outputs included. */
   readonly allocatedBytes: number;
   /** When the host ran it (CPU) or queued it (GPU). */
   readonly hostStartUs: number;
   readonly hostDurationUs: number;
 }
 
-/** One opening of a range in which an op ran. */
+/** An opening of a range in which an op ran. */
 export interface ProfiledRange {
   readonly name: string;
   /** Index of the range that it was opened in. */

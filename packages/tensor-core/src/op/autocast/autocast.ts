@@ -15,19 +15,19 @@ export type Convert = (x: Tensor, dtype: DType) => Tensor;
 
 /** A parameter's elements in a lower dtype. */
 interface ParameterCast {
-  /** Of the storage when the elements were cast. */
+  /** The storage's version when the elements were cast. */
   readonly version: number;
   readonly elements: Tensor;
 }
 
 /** The casts of the parameters that one outermost region of autocast has used. */
 class ParameterCasts {
-  /** A leaf's region is one object for as long as the leaf is. */
+  /** A leaf's region is the same object as long as the leaf exists. */
   readonly #casts = new Map<Region, ParameterCast>();
-  // Not the caller's: a parameter may be used first in a scope that ends long before the region.
+  // Not the caller's scope: a parameter may first be used in one that ends long before the region.
   readonly #owner = new Scope(null);
 
-  /** `x`, which lies in the parameter at `region` of its storage, as it lies there, in `dtype`. */
+  /** `x`, a view of the parameter at `region` of its storage, as the same view of the parameter in `dtype`. */
   get(x: Tensor, region: Region, dtype: DType, convert: Convert): Tensor {
     const { storage, shape, strides, offset } = x;
     let cast = this.#casts.get(region);
@@ -72,16 +72,15 @@ export function autocastDType(): AutocastDType | null {
 }
 
 /**
- * Runs `fn` in mixed precision (Micikevicius et al. 2018): each op gets its floating-point inputs by its autocast
- * class, as by torch.autocast on CUDA. Matrix products take `dtype`; softmax, layerNorm, sum, mean, exp, log and
- * pow float32; the rest takes what comes, and where dtypes meet, the wider one. float64 is left alone.
- * Parameters stay as they are, and gradients are of their dtype: float16 also needs a loss scale, see
+ * Runs `fn` in mixed precision (Micikevicius et al. 2018): each op gets its floating-point inputs by its autocast class, as by
+ * torch.autocast on CUDA. Matrix products take `dtype`; softmax, layerNorm, sum, mean, exp, log and pow float32; the rest
+ * takes what it gets, and where dtypes differ, the wider one. float64 is left alone. Parameters and their gradients keep their
+ * dtype; float16 also needs a loss scale, see
  * @roofline/optim's GradientScaler.
  *
- * A parameter is cast once in the outermost region, or again after it was written; the casts are freed when the
- * region ends, but for those that the tape has saved, which the backward pass frees as it goes. Call backward
- * behind the region or in it: it runs in the dtypes of the forward pass. Throws a DTypeError for other dtypes, a
- * RooflineError for an async function.
+ * A parameter is cast once in the outermost region, or again after it was written; the casts are freed when the region ends,
+ * except those that the tape has saved, which the backward pass frees as it goes. Call backward after the region or inside it:
+ * it runs in the dtypes of the forward pass. Throws a DTypeError for other dtypes, a RooflineError for an async function.
  *
  * @example
  * ```ts
@@ -114,7 +113,7 @@ export function withoutAutocast<T>(fn: () => T): T {
   return refusePromise('withoutAutocast', current === null ? fn() : inMode(null, fn));
 }
 
-/** Runs `fn` with casts of parameters of its own, also inside `autocast`: the region's are made and freed by others. */
+/** Runs `fn` with casts of parameters of its own, also inside `autocast`, whose casts have another owner. */
 export function withOwnCasts<T>(fn: () => T): T {
   if (casts === null) return fn();
   const before = casts;
@@ -138,8 +137,8 @@ function inMode<T>(mode: AutocastDType | null, fn: () => T): T {
 }
 
 /**
- * What an op of class `autocastClass` is to work on: `inputs` itself where nothing is to be cast, else a list with
- * new handles, the caller's to dispose, in the places of those that are.
+ * What an op of class `autocastClass` works on: `inputs` itself if nothing is cast, otherwise a list with new handles, the
+ * caller's to dispose of, in place of those that are cast.
  */
 export function autocastOperands(
   autocastClass: AutocastClass,
@@ -163,12 +162,12 @@ export function autocastOperands(
   return operands ?? inputs;
 }
 
-/** Disposes the operands that `autocastOperands` made. What the backward pass needs of them, the tape has saved. */
+/** Disposes of the operands that `autocastOperands` made. The tape has saved what the backward pass needs of them. */
 export function disposeCasts(inputs: readonly Tensor[], operands: readonly Tensor[]): void {
   for (let i = 0; i < operands.length; i++) if (operands[i] !== inputs[i]) operands[i]!.dispose();
 }
 
-/** A parameter is cast as a whole, once a region; anything else by itself. */
+/** A parameter is cast as a whole, once per region; anything else by itself. */
 function lowered(input: Tensor, dtype: DType, convert: Convert): Tensor {
   const { storage } = input;
   const region = storage.holdsParameters ? storage.parameterAround(extentOf(input)) : null;

@@ -10,7 +10,7 @@ const storage: Record<DType, string> = {
   bool: 'bool8',
 };
 
-/** The C++ type of a dtype in memory, by the names of kernels/prelude.cuh. */
+/** The C++ type of a dtype in memory, as kernels/prelude.cuh names it. */
 export function storageType(dtype: DType): string {
   return storage[dtype] ?? unknown('storageType', dtype);
 }

@@ -10,7 +10,7 @@ const codes: Record<DType, number> = {
   bool: 6,
 };
 
-/** A number below 8 for each dtype, to make kernels' numeric cache keys of. */
+/** A number below 8 for each dtype, for kernels' numeric cache keys. */
 export function codeOf(dtype: DType): number {
   return codes[dtype];
 }

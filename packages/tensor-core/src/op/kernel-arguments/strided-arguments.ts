@@ -14,8 +14,8 @@ export function isNarrow(layout: StridedLayout): boolean {
 }
 
 /**
- * The longest vector of at most `vectorBytes` that every operand allows along the innermost dimension: operands
- * lie dense and aligned there, or are inputs (the first `inputCount` operands) that repeat.
+ * The longest vector of at most `vectorBytes` that every operand allows along the innermost dimension: operands are dense and
+ * aligned there, or are inputs (the first `inputCount` operands) that repeat.
  */
 export function stridedVectorLength(
   layout: StridedLayout,
@@ -53,7 +53,7 @@ export function layoutBytes(rank: number, operands: number, wide: boolean): numb
   return wide ? 8 * (1 + rank + operands * rank) : 4 * (1 + 3 * rank + operands * rank);
 }
 
-/** Writes that parameter, its innermost dimension counted in vectors; see `stridedPointwiseSource`. */
+/** Writes the Layout parameter, with the innermost dimension counted in vectors; see `stridedPointwiseSource`. */
 export function writeLayout(
   memory: HostMemory,
   offset: number,

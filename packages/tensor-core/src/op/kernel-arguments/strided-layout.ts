@@ -1,27 +1,27 @@
 import { ShapeError } from '../../base/errors.ts';
 import { type Shape, formatShape } from '../../base/shape.ts';
 
-/** The most dimensions that strided kernels walk, after neighbours that lie dense have been merged. */
+/** The most dimensions that strided kernels walk, after dense neighbours have been merged. */
 export const maxRank = 16;
 const maxOperands = 12;
 
-/** What is read or written with broadcasting over an iteration space; strides count elements. */
+/** A tensor that is read or written with broadcasting over an iteration space; strides count elements. */
 export interface StridedOperand {
   readonly shape: Shape;
   readonly strides: Shape;
 }
 
 /**
- * How several operands of one iteration space lie in memory, with as few dimensions as possible. Dimension 0
- * is the innermost. One object is filled again for every call, because eager ops may not allocate.
+ * The memory layout of several operands of one iteration space, with as few dimensions as possible. Dimension 0 is the
+ * innermost. One object is reused for every call, because eager ops should not allocate.
  */
 export class StridedLayout {
   rank = 0;
-  /** Elements of the whole space. */
+  /** Elements of the iteration space. */
   size = 0;
   operands = 0;
   readonly lengths = new Float64Array(maxRank);
-  /** Of operand o in dimension d at [o · maxRank + d], in elements; 0 repeats. */
+  /** The stride of operand o in dimension d is at [o · maxRank + d], in elements; 0 repeats. */
   readonly strides = new Float64Array(maxOperands * maxRank);
 
   strideAt(operand: number, dimension: number): number {

@@ -12,8 +12,8 @@ const differentiableCast: ComputeOp<CastAttributes> = defineOp<CastAttributes>({
 });
 
 /**
- * The same values as another dtype; floating-point values become integers by truncation. Integers and bools have no
- * gradients, so a result of theirs requires none. Throws a DTypeError for a dtype that does not exist.
+ * The same values as another dtype; floating-point values become integers by truncation. Integers and bools have no gradients,
+ * so such a result requires none. Throws a DTypeError for a dtype that does not exist.
  */
 export function cast(x: Tensor, dtype: DType, ...rest: []): Tensor {
   requireTensor('cast', x);

@@ -19,7 +19,7 @@ export function copy(x: Tensor, ...rest: []): Tensor {
   return applyOne(copyOp, [x], undefined);
 }
 
-/** The same values in row-major order: in the same storage if `x` is contiguous, else in a copy. */
+/** The same values in row-major order: in the same storage if `x` is contiguous, otherwise in a copy. */
 export function contiguous(x: Tensor, ...rest: []): Tensor {
   requireTensor('contiguous', x);
   refuseMore('contiguous', rest);

@@ -45,10 +45,9 @@ export const addInPlaceOp = defineOp({
 });
 
 /**
- * Adds `source` to `target` in place; both of one shape. Of bools it is "or". Recorded on the tape where the source
- * requires a gradient. Throws a ShapeError, a DTypeError where the target is of a lower category than the source, as an
- * integer one beside floats, and an AutogradError where PyTorch would or where views of the target would miss the
- * gradient.
+ * Adds `source` to `target` in place; both have one shape. For bools it is "or". Recorded on the tape if the source requires a
+ * gradient. Throws a ShapeError; a DTypeError if the target's dtype is of a lower category than the source's, such as integers
+ * and floats; and an AutogradError where PyTorch would, or where views of the target would miss the gradient.
  */
 export function addInPlace(target: Tensor, source: Tensor, ...rest: []): void {
   requireTensor('addInPlace', target);
@@ -83,7 +82,7 @@ const copyInPlaceOp = defineOp({
 });
 
 /**
- * Overwrites `target` with the values of `source`, cast to its dtype; both of one shape. Recorded and refused as
+ * Overwrites `target` with the values of `source`, cast to its dtype; both have one shape. Recorded and refused like
  * `addInPlace`.
  */
 export function copyInPlace(target: Tensor, source: Tensor, ...rest: []): void {
@@ -117,8 +116,8 @@ export const fillOp = defineOp<FillAttributes>({
 });
 
 /**
- * Sets every element of `x` to `value`. Throws a DTypeError for a value that its dtype cannot hold, an AutogradError for
- * an `x` that requires a gradient, outside noGrad.
+ * Sets every element of `x` to `value`. Throws a DTypeError for a value that its dtype cannot hold, and outside noGrad an
+ * AutogradError for an `x` that requires a gradient.
  */
 export function fillInPlace(x: Tensor, value: number, ...rest: []): void {
   requireTensor('fillInPlace', x);
@@ -127,7 +126,7 @@ export function fillInPlace(x: Tensor, value: number, ...rest: []): void {
   applyOne(fillOp, [x], { value }).dispose();
 }
 
-/** Zeros like `x`; creation.ts, which fills by this module, cannot be imported here. */
+/** Zeros like `x`. The creation functions fill by this module, so they cannot be imported here. */
 function zerosOf({ device, dtype, shape }: Tensor): Tensor {
   const zeros = Tensor.allocate(device, dtype, shape);
   if (zeros.size > 0) fillInPlace(zeros, 0);

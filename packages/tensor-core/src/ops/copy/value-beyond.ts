@@ -9,16 +9,16 @@ import { minimum } from '../elementwise/arithmetic.ts';
 import { any } from '../reduce/any-all.ts';
 import { cast } from './cast.ts';
 
-/** Each holds the range of those before it. */
+/** The range of each includes those of the ones before. */
 const byRange: readonly (readonly DType[])[] = [
   ['float16', 'bfloat16', 'float32', 'float64'],
   ['bool', 'int32', 'int64'],
 ];
 
 /**
- * The first value of `x` that a dtype of its kind cannot hold, though it be rounded: a finite number that would become
- * infinite, or a whole number that would become another. Null where there is none, for which it waits for the device unless
- * the dtype holds all that `x` may be.
+ * The first value of `x` that a dtype of the same kind cannot hold even rounded: a finite number that would become infinite,
+ * or a whole number that would become another. Null if there is none. Waits for the device, unless the dtype holds every value
+ * that `x` can have.
  */
 export function valueBeyond(x: Tensor, dtype: DType): number | null {
   const ranges = byRange.find((dtypes) => dtypes.includes(x.dtype))!;

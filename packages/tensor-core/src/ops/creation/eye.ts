@@ -5,7 +5,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { fillInPlace } from '../copy/in-place.ts';
 import { slice, view } from '../shape/views.ts';
 
-/** A matrix [rows, columns], square by default, of ones on the diagonal and zeros beside it. Throws a ShapeError. */
+/** A matrix [rows, columns], square by default, of ones on the diagonal and zeros elsewhere. Throws a ShapeError. */
 export function eye(rows: number, columns = rows, options: TensorOptions = {}): Tensor {
   const { requiresGrad, ...rest } = checkTensorOptions('eye', options);
   return scope(() => {
@@ -15,7 +15,7 @@ export function eye(rows: number, columns = rows, options: TensorOptions = {}): 
   });
 }
 
-/** The elements [i, i], which lie columns + 1 apart. */
+/** The elements [i, i], which are columns + 1 apart. */
 function diagonalOf(matrix: Tensor): Tensor {
   const [rows, columns] = matrix.shape as [number, number];
   const end = Math.min(rows, columns) * (columns + 1);

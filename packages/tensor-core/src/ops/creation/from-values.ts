@@ -19,7 +19,7 @@ import { type Shape, checkShape, formatShape, sizeOf } from '../../base/shape.ts
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 
-/** Where a new tensor lies, of which dtype, and whether it collects a gradient. */
+/** A new tensor's device and dtype, and whether it collects a gradient. */
 export interface TensorOptions {
   /** Default float32. */
   dtype?: DType;
@@ -32,7 +32,7 @@ export interface TensorOptions {
 const tensorOptions: readonly (keyof TensorOptions)[] = ['dtype', 'device', 'requiresGrad'];
 const defaults: TensorOptions = {};
 
-/** Options as they were given, once they are known to be ones. */
+/** The options, checked. */
 export function checkTensorOptions(owner: string, options: TensorOptions | undefined): TensorOptions {
   if (options === undefined) return defaults;
   checkOptions(owner, options, tensorOptions);
@@ -50,7 +50,7 @@ function allocate(owner: string, shape: Shape, options: TensorOptions): Tensor {
   );
 }
 
-// Last, when all values are written: a leaf that requires a gradient is not written in place.
+// Comes last, when all values are written: a leaf that requires a gradient must not be written in place.
 function finished(tensor: Tensor, options: TensorOptions): Tensor {
   return options.requiresGrad ? tensor.requiresGrad_() : tensor;
 }
@@ -67,8 +67,8 @@ export function emptyFor(owner: string, shape: Shape, options?: TensorOptions): 
 }
 
 /**
- * A tensor whose every element is `value`. Throws a ShapeError, or a DTypeError where the dtype cannot hold the
- * value: integers hold whole numbers of their range.
+ * A tensor whose every element is `value`. Throws a ShapeError, or a DTypeError if the dtype cannot hold the value: integers
+ * hold whole numbers in their range.
  */
 export function full(shape: Shape, value: number, options?: TensorOptions): Tensor {
   return filled('full', shape, value, options);
@@ -117,9 +117,9 @@ function filledLike(owner: string, other: Tensor, value: number, options: Tensor
 }
 
 /**
- * start, start + step... below `end` (above it, if the step is negative); with one argument 0, 1... below it. int64
- * when all are whole. Throws a ShapeError for a step of 0, one away from `end` and for what is no finite number, and a DTypeError where
- * the dtype cannot hold a value.
+ * start, start + step... below `end` (above it, if the step is negative); with one argument 0, 1... below it. int64 if all
+ * three are whole. Throws a ShapeError for a step of 0 or away from `end` and for arguments that are not finite, and a
+ * DTypeError if the dtype cannot hold a value.
  */
 export function arange(start: number, end?: number, step = 1, options?: TensorOptions): Tensor {
   const known = checkTensorOptions('arange', options);
@@ -145,15 +145,15 @@ export function arange(start: number, end?: number, step = 1, options?: TensorOp
   return fromElements('arange', values, [length], dtype, known);
 }
 
-/** Elements that a JavaScript array can hold. */
+/** How many elements a JavaScript array can hold. */
 export const mostNumbers = 2 ** 32 - 1;
 
 /** Numbers, nested as deep as the tensor has dimensions. */
 export type NestedNumbers = number | readonly NestedNumbers[];
 
 /**
- * A tensor of nested arrays of numbers, such as [[1, 2], [3, 4]]. Throws a ShapeError when they are ragged, and a
- * DTypeError for what is no number or for a number that an integer dtype cannot hold, as 0.5 and NaN.
+ * A tensor of nested arrays of numbers, such as [[1, 2], [3, 4]]. Throws a ShapeError if they are ragged, and a DTypeError for
+ * values that are not numbers, or that an integer dtype cannot hold, such as 0.5 and NaN.
  *
  * @example
  * ```ts
@@ -225,8 +225,8 @@ export function fromTypedArray(data: TypedArray, shape: Shape, options?: TensorO
 }
 
 /**
- * A tensor of elements as they lie in memory and in files: row-major, little-endian, bools as bytes. Copied; float32
- * unless the options say otherwise. Throws a ShapeError or DTypeError.
+ * A tensor from bytes as in memory and in files: row-major, little-endian, bools as bytes. Copied; float32 by default. Throws
+ * a ShapeError or DTypeError.
  */
 export function fromBytes(bytes: Uint8Array, shape: Shape, options?: TensorOptions): Tensor {
   const known = checkTensorOptions('fromBytes', options);
@@ -242,18 +242,18 @@ export function fromBytes(bytes: Uint8Array, shape: Shape, options?: TensorOptio
     );
   }
   const isAligned = bytes.byteOffset % byteSize(dtype) === 0 && bytes.buffer instanceof ArrayBuffer;
-  // Not slice(), which gives another view of a Node Buffer's memory.
+  // Not slice(), which returns a view of the same memory for a Node Buffer.
   const aligned = (isAligned ? bytes : new Uint8Array(bytes)) as Uint8Array<ArrayBuffer>;
   const elements = viewAs(dtype, aligned.buffer, aligned.byteOffset, size);
   return fromElements('fromBytes', normalized(dtype, elements), shape, dtype, known);
 }
 
-/** A true of any other byte would not equal one that an op has made. */
+/** Makes each bool 0 or 1: a true of another byte would not equal one made by an op. */
 function normalized(dtype: DType, data: TypedArray): TypedArray {
   return dtype === 'bool' ? (data as Uint8Array).map((byte) => Number(byte !== 0)) : data;
 }
 
-/** `fromTypedArray` of elements and options that are known to be right, for a function `owner`. */
+/** `fromTypedArray` without checks, for a function `owner`. */
 export function fromElements(
   owner: string,
   data: TypedArray,

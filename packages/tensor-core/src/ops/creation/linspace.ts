@@ -6,8 +6,8 @@ import { ShapeError } from '../../base/errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 /**
- * `steps` numbers from `start` to `end`, both included, at equal distances; `start` alone for one step. Calculated in
- * float64, rounded to the dtype, float32 by default, or cut to whole numbers. Throws a ShapeError.
+ * `steps` evenly spaced numbers from `start` to `end`, both included; only `start` for one step. Calculated in float64 and
+ * rounded to the dtype, float32 by default; truncated for integers. Throws a ShapeError.
  */
 export function linspace(start: number, end: number, steps: number, options: TensorOptions = {}): Tensor {
   const known = checkTensorOptions('linspace', options);
@@ -20,7 +20,7 @@ export function linspace(start: number, end: number, steps: number, options: Ten
   }
   const dtype = known.dtype ?? 'float32';
   const distance = steps > 1 ? (end - start) / (steps - 1) : 0;
-  // From the nearer end, so that both are met exactly.
+  // From the nearer end, so that both ends are exact.
   const at = (i: number) => (i < steps / 2 ? start + i * distance : end - (steps - 1 - i) * distance);
   const rounded = isFloatingPoint(dtype) ? at : (i: number) => Math.trunc(at(i));
   return fromElements('linspace', fromFunction(dtype, steps, rounded, 'linspace'), [steps], dtype, known);

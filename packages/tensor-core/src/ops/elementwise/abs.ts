@@ -6,7 +6,7 @@ import { unary } from '../support/pointwise.ts';
 import { mul } from './arithmetic.ts';
 
 /**
- * |x|; NaN stays, and the smallest integer has no counterpart and stays, too. The gradient at 0 is 0. Throws a
+ * |x|. NaN stays, and so does the smallest integer, which has no positive counterpart. The gradient at 0 is 0. Throws a
  * DTypeError for bool.
  */
 export const abs = unary({
@@ -30,7 +30,7 @@ export const sign = unary({
   gradient: (g) => zerosLike(g),
 });
 
-// ONNX's Sign hands NaN on.
+// ONNX's Sign passes NaN on.
 function signNodes(graph: OnnxGraph, a: OnnxValue): OnnxValue {
   if (a.dtype === 'bool') return graph.node('Identity', [a]);
   const zero = graph.scalar(a.dtype, 0);

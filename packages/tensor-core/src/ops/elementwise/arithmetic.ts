@@ -5,7 +5,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { type Operand, binary, unary } from '../support/pointwise.ts';
 import { unlessZero } from '../support/unless-zero.ts';
 
-/** a + b, with broadcasting; of two bools "or". */
+/** a + b, with broadcasting; "or" for two bools. */
 export const add = binary({
   name: 'add',
   expression: (a, b) => `${a} + ${b}`,
@@ -42,7 +42,7 @@ function isBool(x: Operand | undefined): boolean {
   return typeof x !== 'number' && x?.dtype === 'bool';
 }
 
-/** a · b element by element, with broadcasting; of two bools "and". */
+/** a · b element by element, with broadcasting; "and" for two bools. */
 export const mul = binary({
   name: 'mul',
   expression: (a, b) => `${a} * ${b}`,
@@ -54,10 +54,10 @@ export const mul = binary({
   ],
 });
 
-/** a / b, with broadcasting; of integers in float32. */
+/** a / b, with broadcasting; integers in float32. */
 export const div = binary({
   name: 'div',
-  // As PyTorch's number / tensor, which is a product with the reciprocal.
+  // Like PyTorch's number / tensor, which is a product with the reciprocal.
   autocastAfterNumber: 'float32',
   dtype: floatingPoint,
   expression: (a, b) => `${a} / ${b}`,
@@ -95,7 +95,7 @@ export const maximum = binary({
   ],
 });
 
-/** The smaller of a and b, element by element; NaN wins. Gradients are shared as those of `maximum`. */
+/** The smaller of a and b, element by element; NaN wins. Gradients are shared as in `maximum`. */
 export const minimum = binary({
   name: 'minimum',
   expression: (a, b) => `smaller(${a}, ${b})`,
@@ -107,7 +107,7 @@ export const minimum = binary({
   ],
 });
 
-/** The derivative of max(a, b) by a: 0 where a < b, a half where they are equal, else 1. */
+/** The derivative of max(a, b) with respect to a: 0 where a < b, a half where they are equal, otherwise 1. */
 const maximumSlope = binary({
   name: 'maximumSlope',
   dtype: floatingPoint,
@@ -122,7 +122,7 @@ const maximumSlope = binary({
   },
 });
 
-/** g · slope, and 0 where the slope is 0 also for a g of Infinity or NaN. */
+/** g · slope, but 0 where the slope is 0, even if g is Infinity or NaN. */
 const maskedProduct = binary({
   name: 'maskedProduct',
   expression: (g, slope) => `${slope} == 0 ? 0 : ${g} * ${slope}`,

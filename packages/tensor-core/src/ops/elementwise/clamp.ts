@@ -21,7 +21,7 @@ import type { Operand } from '../support/pointwise.ts';
 import { greater, greaterEqual, less, lessEqual } from './comparisons.ts';
 import { where } from './where.ts';
 
-/** A bound: a number, one of the inputs behind x, or none. */
+/** A bound: a number, one of the inputs after x, or none. */
 type Bound = number | 'tensor' | null;
 
 interface ClampAttributes {
@@ -29,7 +29,7 @@ interface ClampAttributes {
   readonly max: Bound;
 }
 
-/** What the bounds are called in a kernel: inputs b and c, scalars s0 and s1, in order; null for none. */
+/** The bounds' names in a kernel: inputs b and c, scalars s0 and s1, in order; null for none. */
 function namesOf({ min, max }: ClampAttributes): [string | null, string | null] {
   let [input, scalar] = [0, 0];
   const name = (bound: Bound) =>
@@ -97,8 +97,8 @@ const clampOp = defineOp<ClampAttributes>({
 });
 
 /**
- * x keeps the gradient where it lies in the bounds or on them; a bound that is a tensor takes it where x is
- * replaced by it. The upper bound wins where they cross.
+ * x gets the gradient where it is within the bounds or on them; a bound that is a tensor gets it where it replaces x. The
+ * upper bound wins where they cross.
  */
 function clampGradient({
   gradients,
@@ -133,15 +133,16 @@ function clampGradient({
 
 /** Options of `clamp`. */
 export interface ClampOptions {
-  /** Nothing below it, or -Infinity; a tensor is broadcast. */
+  /** The lower bound, or -Infinity; a tensor is broadcast. */
   min?: Operand;
-  /** Nothing above it, or Infinity; a tensor is broadcast. Where it is below `min`, it is the result. */
+  /** The upper bound, or Infinity; a tensor is broadcast. Where it is below `min`, it is the result. */
   max?: Operand;
 }
 
 /**
- * min(max(x, min), max), element by element with broadcasting, as torch.clamp; one bound at least. NaN in x or in
- * a bound gives NaN, also where NaN is the only bound, which torch.clamp, unlike torch.clamp_max, passes over. On a bound x keeps its gradient. Throws a RooflineError (code OPTION), ShapeError or DTypeError.
+ * min(max(x, min), max), element by element with broadcasting, as torch.clamp; needs at least one bound. NaN in x or in a
+ * bound gives NaN, even if NaN is the only bound, which torch.clamp, unlike torch.clamp_max, ignores. Where x equals a bound
+ * it gets the gradient. Throws a RooflineError (code OPTION), ShapeError or DTypeError.
  */
 export function clamp(x: Tensor, options: ClampOptions): Tensor {
   checkOptions('clamp', options, ['min', 'max']);

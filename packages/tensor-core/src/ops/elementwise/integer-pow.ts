@@ -10,7 +10,7 @@ import { cast } from '../copy/cast.ts';
 import { expand } from '../shape/views.ts';
 import type { Operand } from '../support/pointwise.ts';
 
-/** Of two integer tensors of one dtype and shape. ONNX Runtime calculates it in float64, exact only to 2^53. */
+/** Takes two integer tensors of one dtype and shape. ONNX Runtime would calculate in float64, exact only to 2^53. */
 const integerPowOp = defineOp({
   name: 'integerPow',
   autocast: 'none',
@@ -45,7 +45,7 @@ function powerModulo(base: bigint, exponent: bigint, bits: number): bigint {
   return result;
 }
 
-/** a to the power b of integers, modulo 2^32 or 2^64; see `pow`. One of them at least is a tensor. */
+/** a to the power b of integers, modulo 2^32 or 2^64; see `pow`. At least one of them is a tensor. */
 export function integerPow(a: Operand, b: Operand): Tensor {
   if (typeof b === 'number' && b < 0) {
     throw new DTypeError(
@@ -66,7 +66,7 @@ export function integerPow(a: Operand, b: Operand): Tensor {
   });
 }
 
-/** A number as a tensor without dimensions, of the dtype that the op with the other operand has. */
+/** A number as a tensor without dimensions, in the dtype of an op with the other operand. */
 function asTensor(x: Operand, other: Operand): Tensor {
   if (typeof x !== 'number') return x;
   if (typeof other === 'number') {

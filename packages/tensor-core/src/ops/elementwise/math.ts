@@ -208,7 +208,7 @@ export const gelu = unary({
   reference: (x) => mul(x, normalCdf(x)),
 });
 
-// Φ(x) = (1 + erf(x/√2)) / 2, of which far below 0 an error of one rounding of 1 is left, as in PyTorch on the CPU.
+// Φ(x) = (1 + erf(x/√2)) / 2; far below 0 its error is one rounding of 1, as in PyTorch on the CPU.
 function normalCdfNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const erf = graph.node('Erf', [graph.node('Mul', [x, graph.scalar(x.dtype, Math.SQRT1_2)])]);
   return graph.node('Mul', [graph.node('Add', [erf, graph.scalar(x.dtype, 1)]), graph.scalar(x.dtype, 0.5)]);

@@ -22,7 +22,7 @@ const floatingPointPow = binary({
 
 /**
  * a to the power b, with broadcasting. Integers are exact, modulo 2^32 or 2^64. At a = 0 the gradients are PyTorch's:
- * 0 by a where b is 0, and 0 by b where b is not negative. Throws a DTypeError for a negative integer number as the
+ * for a it is 0 if b is 0, for b it is 0 if b is not negative. Throws a DTypeError for a negative integer number as the
  * exponent of integers, and for two bools.
  */
 export function pow(a: Operand, b: Operand, ...rest: []): Tensor {
@@ -30,7 +30,7 @@ export function pow(a: Operand, b: Operand, ...rest: []): Tensor {
   return isInteger(a) && isInteger(b) ? integerPow(a, b) : floatingPointPow(a, b);
 }
 
-/** Low precision as float32: in it a slope would overflow that a gradient of 0 or a small one brings back. */
+/** Low precision as float32: in low precision a slope could overflow, although its product with a small gradient does not. */
 function wide(x: Operand): Operand {
   return typeof x === 'number' ? x : cast(x, computeDType([x.dtype], []));
 }
@@ -41,7 +41,7 @@ function isInteger(x: Operand | undefined): boolean {
 }
 
 /**
- * d(a^b)/da = b · a^(b - 1), and 0 for b = 0. Of a negative base and a fraction it is NaN as the power is, also where
+ * d(a^b)/da = b · a^(b - 1), and 0 for b = 0. For a negative base and a fractional exponent it is NaN as the power is, even if
  * b - 1 rounds to a whole number.
  */
 const slopeByBase = binary({
@@ -56,7 +56,7 @@ const slopeByBase = binary({
   },
 });
 
-/** `slope`, but NaN where a is negative, finite, and b a fraction. */
+/** `slope`, but NaN where a is negative and finite and b is a fraction. */
 function orNaN(
   graph: OnnxGraph,
   a: OnnxValue,
@@ -76,7 +76,7 @@ function orNaN(
   return graph.node('Where', [undefinedHere, graph.scalar(slope.dtype, NaN), slope], {}, result);
 }
 
-/** d(a^b)/db = a^b · log(a), and 0 for a = 0 with b >= 0, where the function is constant in b but for b = 0. */
+/** d(a^b)/db = a^b · log(a), and 0 for a = 0 with b >= 0, where the function is constant in b except at b = 0. */
 const slopeByExponent = binary({
   name: 'powSlopeByExponent',
   expression: (a, b) => `${a} == 0 && ${b} >= 0 ? 0 : power(${a}, ${b}) * log(${a})`,

@@ -29,7 +29,7 @@ import { cast } from '../copy/cast.ts';
 import type { Operand } from '../support/pointwise.ts';
 
 interface WhereAttributes {
-  /** The alternatives that are numbers; the others are inputs, in order, behind the condition. */
+  /** The alternatives that are numbers; the others are inputs, in order, after the condition. */
   readonly numbers: readonly [number | undefined, number | undefined];
 }
 
@@ -42,7 +42,7 @@ function dtypeOf([, first, second]: readonly TensorSpec[], { numbers }: WhereAtt
   return promoteWithNumber(first!.dtype, numbers[0] ?? numbers[1]!);
 }
 
-/** The names that the two alternatives have in a kernel. */
+/** The names of the two alternatives in a kernel. */
 function names({ numbers }: WhereAttributes): [string, string] {
   let [input, scalar] = [0, 0];
   const name = (value: number | undefined) => (value === undefined ? 'bc'[input++]! : `s${scalar++}`);
@@ -74,8 +74,8 @@ const whereOp = defineOp<WhereAttributes>({
 });
 
 /**
- * Moves bits, so that -0 stays -0: ONNX Runtime's Where adds up both sides, each with 0 where the other is chosen.
- * The tensors are of one dtype.
+ * Moves bits, so that -0 stays -0: ONNX Runtime's Where adds both sides, each with 0 where the other is chosen. The tensors
+ * have one dtype.
  */
 function choose(
   [condition, ...inputs]: readonly HostArray[],
@@ -104,20 +104,20 @@ function broadcast({ shape: own, dtype, data }: HostArray, shape: Shape): TypedA
 
 type Words = Uint8Array | Uint16Array | Int32Array;
 
-/** Elements as integers of the same bits; those of 8 bytes as two. */
+/** Elements as integers of the same bits; 8-byte elements as two. */
 function wordsOf(data: TypedArray): Words {
   if (data instanceof Uint8Array || data instanceof Uint16Array || data instanceof Int32Array) return data;
   return new Int32Array(data.buffer, data.byteOffset, data.byteLength / Int32Array.BYTES_PER_ELEMENT);
 }
 
-// Without branches, which a processor would guess wrong half of the time.
+// Without branches, which a processor would mispredict half of the time.
 function chooseWords(condition: Uint8Array, yes: Words, no: Words, y: Words): void {
   const shift = y.length > condition.length ? 1 : 0;
   for (let i = 0; i < y.length; i++) y[i] = no[i]! ^ ((no[i]! ^ yes[i]!) & -condition[i >> shift]!);
 }
 
 /**
- * `a` where the bool `condition` holds, else `b`, with broadcasting; one of them at least must be a tensor. The dtype
+ * `a` where the bool `condition` is true, otherwise `b`, with broadcasting; at least one of them must be a tensor. The dtype
  * is that of a binary op on a and b. Throws a DTypeError or ShapeError.
  */
 export function where(condition: Tensor, a: Operand, b: Operand, ...rest: []): Tensor {

@@ -19,16 +19,19 @@ import { requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 import { gather } from './gather.ts';
 
-const forwardKernel = kernelVariants(kernelSource('index/embedding.cu'), 'embedding', 'pppil');
-const sortKernel = kernelVariants(kernelSource('index/embedding_sort.cu'), 'embedding_sort', 'ppppiiii');
-const backwardKernel = kernelVariants(
-  kernelSource('index/embedding_backward.cu'),
-  'embedding_backward',
-  'ppppi',
-);
+const forwardKernel = kernelVariants(kernelSource('index/embedding.cu'), 'embedding', {
+  ...{ weight: 'pointer', ids: 'pointer', y: 'pointer', unitsPerRow: 'int32', vocabulary: 'int64' },
+});
+const sortKernel = kernelVariants(kernelSource('index/embedding_sort.cu'), 'embedding_sort', {
+  ...{ ids: 'pointer', ranges: 'pointer', keys: 'pointer', positions: 'pointer' },
+  ...{ count: 'int32', vocabulary: 'int32', passes: 'int32', zeroes: 'int32' },
+});
+const backwardKernel = kernelVariants(kernelSource('index/embedding_backward.cu'), 'embedding_backward', {
+  ...{ dy: 'pointer', positions: 'pointer', ranges: 'pointer', dweight: 'pointer', columns: 'int32' },
+});
 const sortThreads = 1024;
 const sortDigitBits = 8;
-/** Ranges of so many rows the block that sorts zeroes sooner than a fill by itself would begin. */
+/** Up to so many rows, the block that sorts zeroes the ranges before a separate fill could start. */
 const mostRowsZeroed = 2 ** 14;
 const maxThreads = 256;
 const maxVectors = 4;
@@ -139,7 +142,7 @@ function forEachId(
   }
 }
 
-/** The widest unsigned integers that rows of so many bytes consist of, and how many of them one load takes. */
+/** The widest unsigned integers that make up rows of so many bytes, and how many of them one load takes. */
 function copyUnit(
   rowBytes: number,
   addresses: readonly number[],
@@ -165,10 +168,15 @@ function launchForward(
   const units = rowBytes / bytes;
   context
     .kernel(forwardKernel({ INDEX: storageType(ids!.dtype), WORD: word, WORDS: words }))
-    .launch([ids!.size, 1, 1], wholeWarps(units), 0, [from, ids!.address, to, units, vocabulary]);
+    .launch(
+      [ids!.size, 1, 1],
+      wholeWarps(units),
+      0,
+      forwardKernel.byName({ weight: from, ids: ids!.address, y: to, unitsPerRow: units, vocabulary }),
+    );
 }
 
-/** Writes the gradient, or adds it to what is there, which only the rows that were read need. */
+/** Writes the gradient, or adds it to what is there, which touches only rows that were looked up. */
 export function launchEmbeddingBackward(
   context: CudaContext,
   [dy, ids]: readonly MemoryView[],
@@ -186,13 +194,12 @@ export function launchEmbeddingBackward(
   const variant = { ...element, ADDS: Number(adds) };
   context
     .kernel(backwardKernel(variant))
-    .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
-      dy!.address,
-      positions,
-      ranges,
-      dweight.address,
-      columns,
-    ]);
+    .launch(
+      [vocabulary, Math.ceil(columns / (length * threads * vectors)), 1],
+      threads,
+      0,
+      backwardKernel.byName({ dy: dy!.address, positions, ranges, dweight: dweight.address, columns }),
+    );
 }
 
 /** The positions of ids, sorted by id and then by position, and each row's range of them. */
@@ -203,21 +210,24 @@ function sortIds(context: CudaContext, ids: MemoryView, vocabulary: number) {
   if (!zeroes) context.fillBytes(ranges, 0, rangeBytes);
   const halfBytes = 4 * ids.size;
   const [keys, positions] = [context.workspace(2 * halfBytes), context.workspace(2 * halfBytes)];
-  // Ids out of range are sorted as `vocabulary`, which must have its digits too.
+  // Ids out of range are sorted as `vocabulary`, so its digits count, too.
   const passes = Math.ceil(Math.log2(vocabulary + 1) / sortDigitBits);
   if (ids.size > 0) {
-    context
-      .kernel(sortKernel({ INDEX: storageType(ids.dtype) }))
-      .launch([1, 1, 1], sortThreads, 0, [
-        ids.address,
+    context.kernel(sortKernel({ INDEX: storageType(ids.dtype) })).launch(
+      [1, 1, 1],
+      sortThreads,
+      0,
+      sortKernel.byName({
+        ids: ids.address,
         ranges,
         keys,
         positions,
-        ids.size,
+        count: ids.size,
         vocabulary,
         passes,
-        Number(zeroes),
-      ]);
+        zeroes: Number(zeroes),
+      }),
+    );
   }
   return { positions: passes % 2 === 1 ? positions : positions + halfBytes, ranges };
 }
@@ -227,16 +237,16 @@ function wholeWarps(units: number): number {
 }
 
 /**
- * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An
- * id outside the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
- * a row of NaN, or of -1 in a table of integers. Throws a ShapeError or DTypeError.
+ * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An id outside
+ * the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives a row of NaN, or
+ * of -1 for integers. Throws a ShapeError or DTypeError.
  */
 export function embedding(weight: Tensor, ids: Tensor, ...rest: []): Tensor {
   requireTensor('embedding', weight);
   requireTensor('embedding', ids);
   refuseMore('embedding', rest);
   checkOperands(weight, ids);
-  // Where rows have no elements, no op runs that would look at the ids.
+  // If rows have no elements, no op runs that would check the ids.
   checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: weight.shape[1] === 0 });
   return applyOne(embeddingOp, [weight, ids], undefined);
 }

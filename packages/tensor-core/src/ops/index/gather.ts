@@ -13,8 +13,14 @@ import { kernelVariants } from '@roofline/cuda';
 import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 
-const forwardKernel = kernelVariants(kernelSource('index/gather.cu'), 'gather', 'pppllll');
-const backwardKernel = kernelVariants(kernelSource('index/gather.cu'), 'gather_backward', 'pppllll');
+const forwardKernel = kernelVariants(kernelSource('index/gather.cu'), 'gather', {
+  ...{ x: 'pointer', index: 'pointer', out: 'pointer' },
+  ...{ size: 'int64', length: 'int64', chosen: 'int64', inner: 'int64' },
+});
+const backwardKernel = kernelVariants(kernelSource('index/gather.cu'), 'gather_backward', {
+  ...{ dy: 'pointer', index: 'pointer', dx: 'pointer' },
+  ...{ owners: 'int64', length: 'int64', chosen: 'int64', inner: 'int64' },
+});
 const threads = 256;
 
 interface GatherAttributes {
@@ -58,16 +64,20 @@ const gatherOp = defineOp<GatherAttributes>({
       if (y!.size === 0) return;
       const { length, chosen, inner } = extents(x!.shape, index!.shape, dimension);
       const variant = { ELEMENT: storageType(x!.dtype), INDEX: storageType(index!.dtype) };
-      const pointers = [x!, index!, y!].map((tensor) => tensor.address);
-      context
-        .kernel(forwardKernel(variant))
-        .launch([Math.ceil(y!.size / threads), 1, 1], threads, 0, [
-          ...pointers,
-          y!.size,
+      context.kernel(forwardKernel(variant)).launch(
+        [Math.ceil(y!.size / threads), 1, 1],
+        threads,
+        0,
+        forwardKernel.byName({
+          x: x!.address,
+          index: index!.address,
+          out: y!.address,
+          size: y!.size,
           length,
           chosen,
           inner,
-        ]);
+        }),
+      );
     },
   },
   cpu: {
@@ -87,7 +97,7 @@ interface GatherBackwardAttributes extends GatherAttributes {
   readonly shape: Shape;
 }
 
-/** Zeros, with each gradient added where its element was taken, in ascending order. */
+/** Zeros, to which each gradient is added where its element was taken, in ascending order. */
 export const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
   name: 'gatherBackward',
   autocast: 'none',
@@ -100,16 +110,20 @@ export const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
       const owners = outer * inner;
       if (owners === 0) return;
       const variant = { ELEMENT: storageType(dy!.dtype), INDEX: storageType(index!.dtype) };
-      const pointers = [dy!, index!, dx!].map((tensor) => tensor.address);
-      context
-        .kernel(backwardKernel(variant))
-        .launch([Math.ceil(owners / threads), 1, 1], threads, 0, [
-          ...pointers,
+      context.kernel(backwardKernel(variant)).launch(
+        [Math.ceil(owners / threads), 1, 1],
+        threads,
+        0,
+        backwardKernel.byName({
+          dy: dy!.address,
+          index: index!.address,
+          dx: dx!.address,
           owners,
           length,
           chosen,
           inner,
-        ]);
+        }),
+      );
     },
   },
   cpu: {
@@ -134,7 +148,7 @@ function rangeOfIndices(length: number): IndexRange {
   return { op: 'gather', role: 'index', length, within: `a dimension of length ${length}` };
 }
 
-/** Calls `visit` with the flat position of each chosen element and of the choice. Throws for one outside. */
+/** Calls `visit` with the flat position of each chosen element and of its index. Throws a ShapeError for an index outside. */
 function forEachChoice(
   shape: Shape,
   index: HostArray,
@@ -151,10 +165,10 @@ function forEachChoice(
 }
 
 /**
- * Elements of `x` chosen along one dimension, as torch.gather: for a matrix and dimension 1,
- * y[i][j] = x[i][index[i][j]]. `index` is int32 or int64, and as long as `x` in every other dimension.
- * An index outside is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
- * NaN, or -1 of integers and true of bools. Throws a ShapeError or DTypeError.
+ * Elements of `x` chosen along one dimension, as torch.gather: for a matrix and dimension 1, y[i][j] = x[i][index[i][j]].
+ * `index` is int32 or int64, and as long as `x` in every other dimension. An index outside is a ShapeError on the CPU and,
+ * with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives NaN, or -1 for integers and true for bools. Throws a
+ * ShapeError or DTypeError.
  */
 export function gather(x: Tensor, dimension: number, index: Tensor, ...rest: []): Tensor {
   requireTensor('gather', x);

@@ -21,7 +21,10 @@ import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 import { gather } from './gather.ts';
 
-const kernel = kernelVariants(kernelSource('index/index_copy.cu'), 'index_copy', 'pppppTlll');
+const kernel = kernelVariants(kernelSource('index/index_copy.cu'), 'index_copy', {
+  ...{ target: 'pointer', otherTarget: 'pointer', index: 'pointer', source: 'pointer' },
+  ...{ otherSource: 'pointer', places: 'struct', owners: 'int64', chosen: 'int64', length: 'int64' },
+});
 const threads = 256;
 
 interface IndexCopyAttributes {
@@ -72,7 +75,7 @@ const indexCopyOp = defineOp<IndexCopyAttributes>({
     ];
   },
   cost: ([, index, source]) => ({ flops: 0, bytesMoved: bytesOf([index!, source!, source!]) }),
-  cuda: { kind: 'custom', strided: true, takesTwo: [0, 2], launch: launchIndexCopy },
+  cuda: { kind: 'custom', strided: true, rewrites: { takesTwo: [0, 2] }, launch: launchIndexCopy },
   cpu: {
     kind: 'host',
     checksValues: true,
@@ -92,7 +95,7 @@ const indexCopyOp = defineOp<IndexCopyAttributes>({
   },
 });
 
-/** A shape of ones but for the dimension, whose length is what is left. */
+/** A shape of ones except for the dimension, whose length is -1. */
 function columnShape(rank: number, dimension: number): number[] {
   return Array.from({ length: rank }, (_, d) => (d === dimension ? -1 : 1));
 }
@@ -106,7 +109,7 @@ function withoutSlices(g: Tensor, dimension: number, index: Tensor): Tensor {
   return rest;
 }
 
-/** What the kernel walks over: the dimensions but that of the slices. Filled anew by each launch. */
+/** What the kernel walks: all dimensions but that of the slices. Reused by each launch. */
 const layout = new StridedLayout();
 const wordBytes = { 1: 'uint8', 2: 'uint16', 4: 'uint32', 8: 'uint64' } as const;
 
@@ -132,16 +135,25 @@ function launchIndexCopy(
     RANK: Math.max(1, layout.rank),
   };
   const steps = [target!.strides[dimension]!, source!.strides[dimension]!, index!.strides[0]!];
-  context
-    .kernel(kernel(variant))
-    .launch([Math.ceil(layout.size / threads), pairs, 1], threads, 0, [
-      ...[target!, otherTarget!, index!, source!, otherSource!].map(({ address }) => address),
-      places(steps),
-      ...[layout.size, index!.size, target!.shape[dimension]!],
-    ]);
+  context.kernel(kernel(variant)).launch(
+    [Math.ceil(layout.size / threads), pairs, 1],
+    threads,
+    0,
+    kernel.byName({
+      target: target!.address,
+      otherTarget: otherTarget!.address,
+      index: index!.address,
+      source: source!.address,
+      otherSource: otherSource!.address,
+      places: places(steps),
+      owners: layout.size,
+      chosen: index!.size,
+      length: target!.shape[dimension]!,
+    }),
+  );
 }
 
-/** The `Places` of the kernel, of what `layout` holds. */
+/** The kernel's `Places`, from `layout`. */
 function places(steps: readonly number[]): Uint8Array {
   const rank = Math.max(1, layout.rank);
   const dimensions = Array.from({ length: rank }, (_, i) => rank - 1 - i);
@@ -157,7 +169,7 @@ function places(steps: readonly number[]): Uint8Array {
 
 function writeSlices(target: HostArray, index: HostArray, source: HostArray, dimension: number): void {
   const length = target.shape[dimension]!;
-  // Before anything is written.
+  // Checked before anything is written.
   requireInRange(index.data, rangeOf(length));
   const [outer, inner] = [target.shape.slice(0, dimension), target.shape.slice(dimension + 1)].map(sizeOf);
   const chosen = index.shape[0]!;
@@ -174,7 +186,7 @@ function rangeOf(length: number): IndexRange {
   return { op: 'indexCopyInPlace', role: 'index', length, within: `a dimension of length ${length}` };
 }
 
-/** Throws a ShapeError where the target lies on what is read: elements could be read after they were written. */
+/** Throws a ShapeError if the target shares memory with what is read: elements could be read after they were written. */
 function checkApart(target: Tensor, read: Tensor, role: string): void {
   if (!shareMemory(target, read)) return;
   throw new ShapeError(
@@ -184,14 +196,14 @@ function checkApart(target: Tensor, read: Tensor, role: string): void {
 }
 
 /**
- * Overwrites slices of `target` along a dimension with those of `source`, as torch.index_copy_: for a matrix and dimension
- * 0, target[index[j]] = source[j]. `index` is an int32 or int64 vector, `source` of the target's dtype, as long as the index
- * along the dimension and as `target` along all others. No other element is read or written, so that one row of a large
- * tensor costs a row, wherever the index, which may lie on the GPU, says. Of equal indices the last one's slice stays, and
- * all of them get its gradient, as in PyTorch.
+ * Overwrites slices of `target` along a dimension with those of `source`, as torch.index_copy_: for a matrix and dimension 0,
+ * target[index[j]] = source[j]. `index` is an int32 or int64 vector; `source` has the target's dtype, and is as long as the
+ * index along the dimension and as `target` along all others. No other element is read or written, so one row of a large
+ * tensor costs one row, even if the index is on the GPU. For equal indices the last slice stays, and all of them get its
+ * gradient, as in PyTorch.
  *
- * An index outside is a ShapeError on the CPU, before anything is written, and, with ROOFLINE_CHECK_INDICES=1, on CUDA,
- * where its slice is otherwise left out. Recorded and refused as `addInPlace`. Throws a ShapeError, a DTypeError, or an
+ * An index outside is a ShapeError on the CPU, before anything is written, and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where
+ * its slice is otherwise skipped. Recorded and refused like `addInPlace`. Throws a ShapeError, a DTypeError, or an
  * AutogradError.
  */
 export function indexCopyInPlace(
@@ -209,7 +221,7 @@ export function indexCopyInPlace(
   checkOperands([target, index, source], { dimension: along });
   checkApart(target, index, 'index');
   checkApart(target, source, 'source');
-  // Where slices have no elements, no op runs that would look at the index.
+  // If slices have no elements, no op runs that would check the index.
   checkIndices(index, rangeOf(target.shape[along]!), { onCpu: target.size === 0 });
   applyOne(indexCopyOp, [target, index, source], { dimension: along }).dispose();
 }

@@ -23,10 +23,13 @@ interface TopkAttributes {
   readonly largest: boolean;
 }
 
-const kernel = kernelVariants(kernelSource('index/top_k.cu'), 'top_k', 'ppppiii');
+const kernel = kernelVariants(kernelSource('index/top_k.cu'), 'top_k', {
+  ...{ x: 'pointer', values: 'pointer', indices: 'pointer', order: 'pointer' },
+  ...{ columns: 'int32', k: 'int32', slots: 'int32' },
+});
 const threads = 256;
 
-/** Along the last dimension: the chosen elements in order, and where they lie. */
+/** Along the last dimension: the chosen elements in order, and their indices. */
 const topkOp: ComputeOp<TopkAttributes> = defineOp<TopkAttributes>({
   name: 'topk',
   autocast: 'none',
@@ -76,8 +79,20 @@ function launch(
     KEY: byteSize(x.dtype) === 8 ? 'uint64' : 'uint32',
     LARGEST: largest ? 1 : 0,
   };
-  const pointers = [x.address, values.address, indices.address, order];
-  context.kernel(kernel(defines)).launch([rows, 1, 1], threads, 0, [...pointers, columns, k, slots]);
+  context.kernel(kernel(defines)).launch(
+    [rows, 1, 1],
+    threads,
+    0,
+    kernel.byName({
+      x: x.address,
+      values: values.address,
+      indices: indices.address,
+      order,
+      columns,
+      k,
+      slots,
+    }),
+  );
 }
 
 function choose(
@@ -97,9 +112,9 @@ function choose(
   }
 }
 
-/** Where the k largest or smallest elements of a row lie, in order. */
+/** The indices of the k largest or smallest elements of a row, in order. */
 function chooseOfRow(row: NumberArray, k: number, largest: boolean): number[] {
-  // Typed arrays are sorted by number, NaN behind all.
+  // Typed arrays are sorted numerically, with NaN last.
   const sorted = row.slice().sort();
   const last = sorted[largest ? row.length - k : k - 1]!;
   const isNaN = (value: number | bigint) => value !== value;
@@ -110,23 +125,23 @@ function chooseOfRow(row: NumberArray, k: number, largest: boolean): number[] {
     if (precedes(value, last)) before.push(column);
     else if (equal.length < k && !precedes(last, value)) equal.push(column);
   });
-  // The sort is stable: equal ones stay in the order of their places.
+  // The sort is stable: equal elements stay in the order of their indices.
   before.sort((a, b) => (precedes(row[a]!, row[b]!) ? -1 : precedes(row[b]!, row[a]!) ? 1 : 0));
   return [...before, ...equal.slice(0, k - before.length)];
 }
 
 /** Options of `topk`. */
 export interface TopkOptions {
-  /** Default the last one; a negative one counts from the back. */
+  /** Default the last one; negative ones count from the back. */
   dimension?: number;
   /** False for the smallest. Default true. */
   largest?: boolean;
 }
 
 /**
- * The `k` largest elements along a dimension, the largest first, and their indices, int64; of equal elements the one
- * before comes first. NaN counts as the largest, as in torch.topk. The chosen get the gradient. Throws a ShapeError,
- * or a DTypeError for bool.
+ * The `k` largest elements along a dimension, the largest first, and their indices, int64; equal elements are in the order of
+ * their indices. NaN counts as the largest, as in torch.topk. The chosen elements get the gradient. Throws a ShapeError, or a
+ * DTypeError for bool.
  */
 export function topk(x: Tensor, k: number, options: TopkOptions = {}): { values: Tensor; indices: Tensor } {
   checkOptions('topk', options, ['dimension', 'largest']);

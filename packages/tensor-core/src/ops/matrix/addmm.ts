@@ -3,12 +3,11 @@ import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { formatShape, sameShape, sizeOf } from '../../base/shape.ts';
-import { launchMatmul } from './matmul-launch.ts';
 import { type MatmulAttributes, matmulOp } from './matmul.ts';
 
 /**
- * c + scale · a · b, as `matmul` and `add` give it, of c's shape and dtype, for programs on GPUs: the sum is rounded once,
- * where `matmul` rounds the product before. a and b are float16 or bfloat16; c and the result are contiguous.
+ * c + scale · a · b, as `matmul` and `add` give it, in c's shape and dtype, for compiled functions on GPUs. The sum is rounded
+ * once, whereas `matmul` rounds the product first. a and b are float16 or bfloat16; c and the result are contiguous.
  */
 export const addmmOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>({
   name: 'addmm',
@@ -36,14 +35,7 @@ export const addmmOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>({
       bytesMoved: bytesOf(inputs) + bytesOf(outputs),
     };
   },
-  cuda: {
-    kind: 'custom',
-    strided: true,
-    launch(context, [a, b, c], [d], attributes) {
-      if (a!.shape.at(-1) !== 0) launchMatmul(context, a!, b!, d!, attributes, c!);
-      else if (c!.address !== d!.address) context.copy(c!, d!);
-    },
-  },
+  cuda: matmulOp.cuda,
   cpu: {
     kind: 'onnx',
     strided: true,
@@ -55,5 +47,5 @@ export const addmmOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>({
   },
 });
 
-/** The same, into c. */
+/** The same, written to c. */
 export const addmmInPlaceOp: ComputeOp<MatmulAttributes> = { ...addmmOp, name: 'addmm_', mutates: [2] };

@@ -2,7 +2,7 @@ import { RooflineError } from '@roofline/cuda/host';
 import { ShapeError } from '../../base/errors.ts';
 import { type Shape, formatShape } from '../../base/shape.ts';
 
-/** Which index each dimension has: those of every operand, and those of the result. */
+/** The index of each dimension, of every operand and of the result. */
 export interface Einsum {
   readonly operands: readonly (readonly string[])[];
   readonly output: readonly string[];
@@ -66,12 +66,12 @@ function expandEllipsis(term: string, batch: readonly string[]): string[] {
   return back === undefined ? [...term] : [...front!, ...batch, ...back];
 }
 
-/** From the last one under an ellipsis. */
+/** Counted from the last dimension under an ellipsis. */
 function rankOf(index: string): number {
   return Number(index.slice(3));
 }
 
-/** Without "->": the letters that stand once, in alphabetical order, capitals first. */
+/** Without "->": the letters that occur once, in alphabetical order, capitals first. */
 function implicitOutput(operands: Einsum['operands']): string[] {
   const letters = operands.flat().filter((index) => !index.startsWith('.'));
   return letters.filter((index) => letters.indexOf(index) === letters.lastIndexOf(index)).sort();

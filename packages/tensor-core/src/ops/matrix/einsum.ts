@@ -22,11 +22,11 @@ interface Indexed {
 type Lengths = ReadonlyMap<string, number>;
 
 /**
- * Einstein's sum over products, as torch.einsum: `einsum('bhqd,bhkd->bhqk', q, k)`. Letters name dimensions; what the
- * result does not name is summed. Without `->` the result has the letters that stand once, in alphabetical order. An
- * ellipsis stands for dimensions that are broadcast. Several operands are multiplied from left to right, by `matmul`
- * where they share an index that is summed, else by `mul`. Throws a RooflineError (code EQUATION) for what is no
- * equation or has an index twice in one operand (diagonals are not supported), and a ShapeError.
+ * Einstein summation, as torch.einsum: `einsum('bhqd,bhkd->bhqk', q, k)`. Letters name dimensions; those that the result does
+ * not name are summed. Without `->` the result has the letters that occur once, in alphabetical order. An ellipsis stands for
+ * dimensions that are broadcast. Several operands are multiplied from left to right, by `matmul` if they share an index that
+ * is summed, otherwise by `mul`. Throws a RooflineError (code EQUATION) for an invalid equation or an index that occurs twice
+ * in one operand (diagonals are not supported), and a ShapeError.
  */
 export function einsum(equation: string, ...operands: Tensor[]): Tensor {
   checkText('einsum', 'the equation', equation);
@@ -51,7 +51,7 @@ export function einsum(equation: string, ...operands: Tensor[]): Tensor {
   });
 }
 
-/** What a product gives under autocast, also where the equation asks for none. */
+/** In the dtype that a product has under autocast, even if the equation needs no product. */
 function inAutocastDType(x: Tensor): Tensor {
   const dtype = autocastDType();
   return dtype === null || x.dtype === 'float64' || !isFloatingPoint(x.dtype) ? x : cast(x, dtype);
@@ -80,7 +80,7 @@ function lengthsOf(equation: string, terms: readonly Indexed[]): Lengths {
 function contract(left: Indexed, right: Indexed, later: ReadonlySet<string>, lengths: Lengths): Indexed {
   const isLeft = (index: string) => left.indices.includes(index);
   const isRight = (index: string) => right.indices.includes(index);
-  // What is in one of them alone and not needed is summed before the product.
+  // An index of only one of them that is not needed later is summed before the product.
   const a = sumOver(left, (index) => !later.has(index) && !isRight(index));
   const b = sumOver(right, (index) => !later.has(index) && !isLeft(index));
   const shared = a.indices.filter(isRight);
@@ -111,7 +111,7 @@ function sumOver({ tensor, indices }: Indexed, isSummed: (index: string) => bool
   return { tensor: sum(tensor, { dims }), indices: indices.filter((index) => !isSummed(index)) };
 }
 
-/** The dimensions in the order of `order`, which names the same ones. */
+/** The dimensions in the order of `order`, which has the same ones. */
 function arrange({ tensor, indices }: Indexed, order: readonly string[]): Tensor {
   return permute(
     tensor,
@@ -119,7 +119,7 @@ function arrange({ tensor, indices }: Indexed, order: readonly string[]): Tensor
   );
 }
 
-/** The term with dimensions of length one for those of `order` that it has not. */
+/** The term, with dimensions of length one for those of `order` that it lacks. */
 function aligned(term: Indexed, order: readonly string[]): Tensor {
   const own = order.filter((index) => term.indices.includes(index));
   const arranged = arrange(term, own);

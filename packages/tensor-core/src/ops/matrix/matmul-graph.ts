@@ -14,13 +14,12 @@ const domain = 'com.microsoft';
  *   470 (253), 450 (249) and 365 (244). Gemm, MatMul and FusedMatMul do not differ beyond the noise.
  * - 48 products 128×64 · 64×128 450 (174), their transposes 360 to 460 (173); MatMul is at times faster than
  *   FusedMatMul where nothing is transposed or scaled.
- * - 1 row · Wᵀ, 768..3072 columns 42 to 88 (14), 4 rows 130 (27); W · xᵀ instead 25 and 100, MatMul 3.
- * Gemm turns a transposed first operand anew for every 128 columns of the product, so where there are many a Transpose
- * in front of it costs less. dYᵀ · X of 512 rows on two Emerald Rapids cores beside other work, in GFLOP/s, Gemm alone
- * and behind a Transpose: 768×768 57 and 74, 3072×768 67 and 79, 768×3072 67 and 76, 10,000×768 66 and 79; with one
- * thread 77 and 88, 79 and 91, 82 and 95, 75 and 90. The sums are the same, bit for bit. A second operand that is
- * transposed loses less than a Transpose costs.
- * Where the sums have no terms all of them are 0; of a batch MatMul would write the first matrix alone.
+ * - 1 row · Wᵀ, 768..3072 columns 42 to 88 (14), 4 rows 130 (27); W · xᵀ instead 25 and 100, MatMul 3. Gemm transposes a
+ *   transposed first operand again for every 128 columns of the product, so if there are many, a Transpose before it costs
+ *   less. dYᵀ · X of 512 rows on two busy Emerald Rapids cores, in GFLOP/s, Gemm alone and after a Transpose: 768×768 57 and
+ *   74, 3072×768 67 and 79, 768×3072 67 and 76, 10,000×768 66 and 79; with one thread 77 and 88, 79 and 91, 82 and 95, 75 and
+ *   90. The sums are the same, bit for bit. A second operand that is transposed loses less than a Transpose costs. Where the
+ *   sums have no terms all of them are 0; of a batch MatMul would write the first matrix alone.
  */
 export function buildMatmul(
   graph: OnnxGraph,
@@ -36,7 +35,7 @@ export function buildMatmul(
   if (thin) return thin;
   const [transA, transB] = [Number(a.transposed ?? false), Number(b.transposed ?? false)];
   if (a.shape.length === 2 && b.shape.length === 2) {
-    // The attribute alpha is a float32, which does not hold every scale of a float64 product.
+    // The attribute alpha is a float32, which cannot hold every scale of a float64 product.
     if (a.dtype === 'float64')
       return scaled(graph, graph.node('Gemm', [a, b], { transA, transB }, { shape }), scale);
     const turned = isBetterTurned(a, shape) ? inOrder(graph, a) : a;
@@ -51,7 +50,7 @@ export function buildMatmul(
     return graph.node('FusedMatMul', [a, b], { transA, transB, alpha: scale }, { shape, domain });
   }
   if (a.dtype === 'float64' && transB && !transA && b.shape.length === 2) {
-    // MatMul would need the second operand transposed by a node of its own; of its rows alone Gemm does not.
+    // MatMul would need a node that transposes the second operand; Gemm needs none.
     const [rows, k] = [sizeOf(shape.slice(0, -1)), a.shape.at(-1)!];
     const matrix = buildMatmul(graph, graph.reshape(a, [rows, k]), b, scale, {
       shape: [rows, shape.at(-1)!],
@@ -62,12 +61,12 @@ export function buildMatmul(
   return scaled(graph, graph.node('MatMul', [inOrder(graph, a), inOrder(graph, b)], {}, { shape }), scale);
 }
 
-/** Columns of a product from which on a Transpose of its first operand costs less than what Gemm does in its place. */
+/** From so many columns of a product on, a Transpose of its first operand costs less than Gemm's own transposing. */
 const columnsThatPay = 512;
-/** Where a product has one row ONNX Runtime adds in another order, and of small operands nothing is gained. */
+/** With fewer rows there is nothing to gain, and for a single row ONNX Runtime adds in another order. */
 const rowsThatPay = 16;
 
-/** Whether the first operand of a product of this shape is better turned before it. */
+/** Whether to transpose the first operand of a product of this shape by a node of its own. */
 function isBetterTurned({ transposed = false }: OnnxValue, [rows, columns]: TensorSpec['shape']): boolean {
   return transposed && rows! >= rowsThatPay && columns! >= columnsThatPay;
 }

@@ -3,11 +3,11 @@ import type { MemoryView, TensorSpec } from '../../base/memory-view.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { type Shape, broadcastStrides, contiguousStrides, sizeOf } from '../../base/shape.ts';
 
-/** How operands are multiplied. */
+/** How a product is calculated. */
 export interface ProductAttributes {
   /** Multiplies the product. */
   readonly scale: number;
-  /** The second operand is given as its transpose, a linear layer's weight: a · bᵀ. */
+  /** Whether b is given as its transpose, as a linear layer's weight is: a · bᵀ. */
   readonly transposeB?: boolean;
 }
 
@@ -18,21 +18,25 @@ export function isMatrix({ shape }: TensorSpec): boolean {
 }
 
 /**
- * Queues d = scale · a · b, and + c where there is one, of d's shape and dtype; c, which may be d, and d are contiguous.
- * Operands that no pitch describes are copied.
+ * Queues d = scale · a · b, and + c if it is given, of d's shape and dtype; c, which may be d, and d are contiguous. Operands
+ * that no pitch describes are copied.
  */
 export function launchMatmul(
   context: CudaContext,
-  a: MemoryView,
-  b: MemoryView,
-  d: MemoryView,
+  inputs: readonly MemoryView[],
+  outputs: readonly MemoryView[],
   { scale, transposeB = false }: ProductAttributes,
-  c?: MemoryView,
 ): void {
+  const [a, b, c] = inputs as readonly [MemoryView, MemoryView, MemoryView?];
+  const [d] = outputs as readonly [MemoryView];
   if (d.size === 0) return;
   const n = d.shape.at(-1)!;
   const k = a.shape.at(-1)!;
-  // A matrix behind a batch makes one larger product of it.
+  if (k === 0 && c) {
+    if (c.address !== d.address) context.copy(c, d);
+    return;
+  }
+  // A batch times one matrix is a single larger product.
   const isJoined = isMatrix(b);
   const m = isJoined ? d.size / n : d.shape.at(-2)!;
   const batchShape = isJoined ? noBatch : d.shape.slice(0, -2);
@@ -68,7 +72,7 @@ interface Operand {
   readonly batchStride: number;
 }
 
-/** How a library that takes one pitch and one batch stride can read `x`; copies it where it cannot. */
+/** `x` as a library with one pitch and one batch stride can read it; copied if it cannot. */
 function operandOf(context: CudaContext, x: MemoryView, batchShape: Shape): Operand {
   const rows = x.shape.at(-2)!;
   const batchStride = singleStride(x, 2, batchShape);
@@ -76,14 +80,14 @@ function operandOf(context: CudaContext, x: MemoryView, batchShape: Shape): Oper
   return asItLies(x, rows, x.strides.at(-2)!, batchStride) ?? copied(context, x, x.shape, batchShape);
 }
 
-/** The same with all `rows` of a batch as those of one matrix. */
+/** The same with all `rows` of a batch as one matrix. */
 function joinedOperandOf(context: CudaContext, x: MemoryView, rows: number): Operand {
   const rowStride = singleStride(x, 1, x.shape.slice(0, -1));
   const operand = rowStride === null ? null : asItLies(x, rows, rowStride, 0);
   return operand ?? copied(context, x, x.shape, noBatch);
 }
 
-/** Matrices of so many rows without a copy; null unless their rows or columns are dense. */
+/** Matrices of so many rows, not copied; null unless their rows or columns are dense. */
 function asItLies(x: MemoryView, rows: number, rowStride: number, batchStride: number): Operand | null {
   const columns = x.shape.at(-1)!;
   const columnStride = x.strides.at(-1)!;
@@ -96,7 +100,7 @@ function asItLies(x: MemoryView, rows: number, rowStride: number, batchStride: n
   return null;
 }
 
-/** A contiguous copy, repeated to `shape` where its own batch dimensions cannot be walked by one stride. */
+/** A contiguous copy, broadcast to `shape` where one stride cannot walk the batch dimensions. */
 function copied(context: CudaContext, x: MemoryView, shape: Shape, batchShape: Shape): Operand {
   const strides = contiguousStrides(shape);
   const address = context.workspace(sizeOf(shape) * byteSize(x.dtype));
@@ -109,12 +113,12 @@ function copied(context: CudaContext, x: MemoryView, shape: Shape, batchShape: S
   return { address, transposed: false, pitch: shape.at(-1)!, batchStride };
 }
 
-// Whether lines of `inner` dense elements follow one another every `outerStride` elements.
+/** Whether lines of `inner` dense elements are `outerStride` elements apart. */
 function fits(innerStride: number, inner: number, outerStride: number, outer: number): boolean {
   return (innerStride === 1 || inner === 1) && (outerStride >= inner || outer === 1);
 }
 
-/** The one stride that walks all but the last `inner` dimensions, as of shape `outer`, in row-major order, or null. */
+/** The single stride that walks all but the last `inner` dimensions, broadcast to `outer`, in row-major order; or null. */
 function singleStride(
   { shape, strides }: { shape: Shape; strides: Shape },
   inner: number,

@@ -17,13 +17,13 @@ import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { type ProductAttributes, isMatrix, launchMatmul } from './matmul-launch.ts';
 
 export interface MatmulAttributes extends ProductAttributes {
-  /** Of the result, where it is not the operands'. */
+  /** The result's dtype, if it is not the operands'. */
   readonly dtype?: DType;
-  /** The second operand lies column by column, so that its gradient had better, too. */
+  /** Whether the second operand is stored column by column, so that its gradient should be, too. */
   readonly columnsOfB?: boolean;
 }
 
-/** Of `linear`, where b is a weight [out, in]. */
+/** The shape of `linear`, where b is a weight [out, in]. */
 function linearShape(x: Shape, weight: Shape): Shape {
   if (x.at(-1) !== weight.at(-1)) {
     throw new ShapeError(
@@ -85,7 +85,7 @@ export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>(
     };
     return [needs[0] ? gradientOfA() : null, needs[1] ? gradientOfB() : null];
   },
-  // As JSON Infinity and NaN would be one.
+  // Not as JSON, in which Infinity and NaN are the same.
   variant: ({ scale, transposeB }) => (transposeB ? `${scale}T` : `${scale}`),
   cost: (inputs, outputs) => ({
     flops: 2 * sizeOf(outputs[0]!.shape) * inputs[0]!.shape.at(-1)!,
@@ -95,7 +95,7 @@ export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>(
   cuda: {
     kind: 'custom',
     strided: true,
-    launch: (context, [a, b], [d], attributes) => launchMatmul(context, a!, b!, d!, attributes),
+    launch: launchMatmul,
   },
   cpu: {
     kind: 'onnx',
@@ -112,7 +112,7 @@ function joinRows(x: Tensor): Tensor {
   return isMatrix(x) ? x : reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
 }
 
-/** So that `joinRows`, and the product with a matrix, need not copy it each for themselves. */
+/** `x`, copied if `joinRows` and the product with a matrix would otherwise each copy it. */
 function joinable(x: Tensor): Tensor {
   return isMatrix(x) || x.isContiguous ? x : contiguous(x);
 }
@@ -138,16 +138,16 @@ function gradientProduct(
 export interface MatmulOptions {
   /** Multiplies the product. Default 1. */
   scale?: number;
-  /** Of the result. Default the operands', or the one that autocast gives them. */
+  /** The result's dtype. Default the operands', or the one that autocast gives them. */
   dtype?: DType;
 }
 
 /**
- * The matrix product over the last two dimensions, batched and broadcast over the others as torch.matmul does:
- * [..., m, k] · [..., k, n] -> [..., m, n], times `scale`. A transposed view is read as it lies, without a copy.
- * A one-dimensional operand is a row before and a column behind the other, and loses that dimension again, so two
- * give a scalar. `dtype: 'float32'` keeps the sums of low-precision operands as they are, unrounded. Operands are
- * floating-point: no device multiplies matrices of integers. Throws ShapeError and DTypeError.
+ * The matrix product over the last two dimensions, batched and broadcast over the others as torch.matmul does: [..., m, k] ·
+ * [..., k, n] -> [..., m, n], times `scale`. A transposed view is read without a copy. A one-dimensional operand is a row if
+ * it comes first and a column if it comes second, and loses that dimension again, so two give a scalar. `dtype: 'float32'`
+ * keeps the sums of low-precision operands as they are, unrounded. Operands are floating-point: no device multiplies matrices
+ * of integers. Throws ShapeError and DTypeError.
  */
 export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
   requireTensor('matmul', a);

@@ -2,36 +2,41 @@ import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
 import { type Shape, sizeOf } from '../../base/shape.ts';
 
-/** Terms from which on a thin product is summed in pieces. Of fewer OpenBLAS, PyTorch's, loses as many digits. */
+/**
+ * From so many terms on, a thin product is summed in pieces. With fewer, OpenBLAS, which PyTorch uses, loses as many digits.
+ */
 const fewestTerms = 1024;
-/** Terms of a piece: where ONNX Runtime adds them to one running sum, and where it adds a row's in lanes. */
+/** Terms of a piece, if ONNX Runtime adds them to one running sum, and if it adds a row's terms in lanes. */
 const [chainLength, lanesLength] = [128, 4096];
 /** Columns up to which it adds a thousand terms to one running sum. */
 const fewColumns = 16;
-/** Results that are so few that their operands may be copied; where they are more, a copy pays for as many terms. */
+/** With so few results operands may be copied; with more, a copy pays only from so many terms on. */
 const [fewResults, manyTerms] = [1024, 8192];
 
-/** An operand and how it lies: [...batch, lines, terms] if the terms of a line are `along` it, else [...batch, terms, lines]. */
+/**
+ * An operand and its layout: [...batch, lines, terms] if the terms of a line are `along` it, otherwise [...batch, terms,
+ * lines].
+ */
 interface Operand {
   readonly value: OnnxValue;
   readonly batch: Shape;
-  /** The rows of the first operand, the columns of the second. */
+  /** The number of rows of the first operand, or of columns of the second. */
   readonly lines: number;
   readonly terms: number;
   readonly along: boolean;
   /**
-   * Whether pieces of several lines are read where they lie, lines first: ONNX Runtime turns the dimensions of a batch where
-   * no operand has more of them.
+   * Whether pieces of several lines are read in place, lines first: ONNX Runtime permutes the batch dimensions if no operand
+   * has more of them.
    */
   readonly linesFirst: boolean;
 }
 
 /**
- * A product of float32 with few rows or columns, or null for one that ONNX Runtime adds as exactly as others. It adds the
- * terms of a thin one to one running sum, which after a million of them has five digits. Here pieces of the inner length are
- * products of their own, a batch, whose sum is taken pairwise; the operands stay where they lie. On two cores of Emerald
- * Rapids beside other work, in μs (in one piece): a row by a column of 1,000,000 terms 230 (2,550), 1×65,536 · 65,536×64 180
- * (1,830), its transpose 340 (1,750), 1×4096 · 4096×768 110 (260), 256×1024 · 1024×16 64 (58), 4×1024 · 1024×4 10 (7).
+ * A float32 product with few rows or columns, or null for one that ONNX Runtime sums accurately enough. It adds the terms of a
+ * thin product to one running sum, which has five digits left after a million. Here pieces of the inner length are products of
+ * their own, in a batch, whose results are summed pairwise; the operands stay in place. On two busy Emerald Rapids cores, in
+ * μs (in one piece): a row by a column of 1,000,000 terms 230 (2,550), 1×65,536 · 65,536×64 180 (1,830), its transpose 340
+ * (1,750), 1×4096 · 4096×768 110 (260), 256×1024 · 1024×16 64 (58), 4×1024 · 1024×4 10 (7).
  */
 export function buildThinProduct(
   graph: OnnxGraph,
@@ -42,7 +47,7 @@ export function buildThinProduct(
 ): OnnxValue | null {
   const terms = a.shape.at(a.transposed ? -2 : -1)!;
   if (terms < fewestTerms) return null;
-  // The rows of a batch that meet one matrix are those of one matrix.
+  // All rows of a batch that are multiplied by one matrix form one matrix.
   const isJoined = !a.transposed && sizeOf(b.shape.slice(0, -2)) === 1;
   const batch = isJoined ? [] : shape.slice(0, -2);
   const [rows, columns] = [sizeOf(shape.slice(isJoined ? 0 : -2, -1)), shape.at(-1)!];
@@ -66,18 +71,20 @@ export function buildThinProduct(
   return shape.length > 2 && isJoined ? graph.reshape(sum, shape) : sum;
 }
 
-/** Of the matrix that a single row or column is multiplied by: its own lines may be added in lanes. */
+/**
+ * The most terms of a piece of the matrix that a single row or column is multiplied by: its own lines may be added in lanes.
+ */
 function mostTerms(matrix: Operand): number {
   return matrix.along ? lanesLength : chainLength;
 }
 
-/** Of equal pieces, the longest that are neither too long nor much too short; null if there are none. */
+/** The longest equal pieces that are neither too long nor much too short; null if there are none. */
 function pieceLength(terms: number, most: number): number | null {
   for (let length = most; length >= most / 8; length--) if (terms % length === 0) return length;
   return null;
 }
 
-/** One result a matrix: the operands multiplied element by element, and the sum of that. */
+/** One result for each matrix: the sum of the operands' element-wise product. */
 function buildDotProducts(
   graph: OnnxGraph,
   a: OnnxValue,
@@ -93,14 +100,14 @@ function buildDotProducts(
   return graph.reshape(scaled, shape);
 }
 
-/** What becomes of both operands. */
+/** A product of both operands. */
 interface Product {
   readonly graph: OnnxGraph;
   readonly scale: number;
   readonly shape: Shape;
 }
 
-/** Pieces of one length, and the rest. */
+/** The sum of pieces of one length, and of the rest. */
 function sumOfUneven(product: Product, left: Operand, right: Operand, length: number): OnnxValue {
   const { terms } = left;
   const rest = terms % length;
@@ -111,7 +118,7 @@ function sumOfUneven(product: Product, left: Operand, right: Operand, length: nu
   return product.graph.node('Add', [part(0, terms - rest, length), part(terms - rest, terms, rest)]);
 }
 
-/** Those terms of each line, copied. */
+/** Terms `from` to `to` of each line, copied. */
 function termsOf(graph: OnnxGraph, operand: Operand, from: number, to: number): Operand {
   const { value, batch, lines, terms, along } = operand;
   const lying = graph.reshape(value, [...batch, ...(along ? [lines, terms] : [terms, lines])]);
@@ -140,7 +147,7 @@ function sumOfPieces(
   return sumNode(graph, graph.node('FusedMatMul', operands, attributes, options), [at], false);
 }
 
-/** Whether lines of several matrices would have to be read first, which nothing does: they are copied. */
+/** Whether lines of several matrices would have to come first, which no operator reads: they are copied. */
 function isTurned({ lines, along, linesFirst }: Operand): boolean {
   return along && lines > 1 && !linesFirst;
 }

@@ -32,13 +32,18 @@ export interface CrossEntropyAttributes {
   readonly ignoreIndex: number;
 }
 
-const rowsKernel = kernelVariants(kernelSource('nn/cross_entropy.cu'), 'cross_entropy_rows', 'pppplil');
-const meanKernel = kernelVariants(kernelSource('nn/cross_entropy.cu'), 'cross_entropy_mean', 'ppppll');
-const backwardKernel = kernelVariants(
-  kernelSource('nn/cross_entropy.cu'),
-  'cross_entropy_backward',
-  'pppppplil',
-);
+const rowsKernel = kernelVariants(kernelSource('nn/cross_entropy.cu'), 'cross_entropy_rows', {
+  ...{ logits: 'pointer', targets: 'pointer', logSumExp: 'pointer', losses: 'pointer' },
+  ...{ rows: 'int64', columns: 'int32', ignored: 'int64' },
+});
+const meanKernel = kernelVariants(kernelSource('nn/cross_entropy.cu'), 'cross_entropy_mean', {
+  ...{ losses: 'pointer', targets: 'pointer', loss: 'pointer', inverseCount: 'pointer' },
+  ...{ rows: 'int64', ignored: 'int64' },
+});
+const backwardKernel = kernelVariants(kernelSource('nn/cross_entropy.cu'), 'cross_entropy_backward', {
+  ...{ dloss: 'pointer', logits: 'pointer', targets: 'pointer', logSumExp: 'pointer' },
+  ...{ inverseCount: 'pointer', dlogits: 'pointer', rows: 'int64', columns: 'int32', ignored: 'int64' },
+});
 const meanThreads = 1024;
 
 function checkOperands(logits: TensorSpec, targets: TensorSpec): void {
@@ -71,7 +76,7 @@ function checkTargets(targets: Tensor, classes: number, ignoreIndex: number): vo
 
 export const crossEntropyOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropy',
-  // Reads low precision as float32 and gives a float32 loss itself; a cast of the logits would only cost memory.
+  // The op itself reads low precision as float32 and returns a float32 loss; a cast of the logits would only cost memory.
   autocast: 'none',
   infer: ([logits, targets]) => {
     checkOperands(logits!, targets!);
@@ -121,7 +126,7 @@ export const crossEntropyOp = defineOp<CrossEntropyAttributes>({
   },
 });
 
-/** dlogits = (softmax(logits) - onehot(targets)) · dloss · inverseCount; 0 in rows that are ignored. */
+/** dlogits = (softmax(logits) - onehot(targets)) · dloss · inverseCount; 0 in ignored rows. */
 export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropyBackward',
   autocast: 'none',
@@ -151,7 +156,7 @@ export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
         column.shape,
         Array.from({ length: targets!.shape[0]! }, () => -1),
       );
-      // Before the product, where ONNX Runtime scatters in place.
+      // Before the product, because there ONNX Runtime scatters in place.
       const difference = graph.node('ScatterElements', [probabilities, column, minusOnes], {
         axis: 1,
         reduction: 'add',
@@ -162,9 +167,8 @@ export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
 });
 
 /**
- * Which rows count ([N, 1], bool), and each row's target ([N, 1], int64): 0 where it does not count. Gather and
- * scatter refuse targets above the vocabulary; negative ones, which they would count from the end, are shifted
- * below what they take.
+ * Which rows count ([N, 1], bool), and each row's target ([N, 1], int64), 0 for rows that do not. Gather and scatter refuse
+ * targets above the vocabulary; negative ones, which they would count from the end, are shifted below what they accept.
  */
 function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, ignoreIndex: number) {
   const column = graph.reshape(graph.cast(targets, 'int64'), [targets.shape[0]!, 1]);
@@ -184,7 +188,7 @@ function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return sumNode(graph, x, [...x.shape.keys()], false);
 }
 
-/** The plan for rows of the logits, as of elements of `dtype`, and the definitions of the kernels that work on them. */
+/** The plan for rows of the logits, as if of `dtype`, and the definitions of the kernels that work on them. */
 export function planRows(
   tensors: readonly MemoryView[],
   targets: MemoryView,
@@ -205,27 +209,33 @@ function launchForward(
 ): void {
   const { rows, columns, variant, grid } = planRows([logits!], targets!);
   const losses = context.workspace(rows * byteSize(loss!.dtype));
-  context
-    .kernel(rowsKernel(variant))
-    .launch(grid, variant.BLOCK_THREADS, 0, [
-      logits!.address,
-      targets!.address,
-      logSumExp!.address,
+  context.kernel(rowsKernel(variant)).launch(
+    grid,
+    variant.BLOCK_THREADS,
+    0,
+    rowsKernel.byName({
+      logits: logits!.address,
+      targets: targets!.address,
+      logSumExp: logSumExp!.address,
       losses,
       rows,
       columns,
-      ignoreIndex,
-    ]);
-  context
-    .kernel(meanKernel(variant))
-    .launch([1, 1, 1], meanThreads, 0, [
+      ignored: ignoreIndex,
+    }),
+  );
+  context.kernel(meanKernel(variant)).launch(
+    [1, 1, 1],
+    meanThreads,
+    0,
+    meanKernel.byName({
       losses,
-      targets!.address,
-      loss!.address,
-      inverseCount!.address,
+      targets: targets!.address,
+      loss: loss!.address,
+      inverseCount: inverseCount!.address,
       rows,
-      ignoreIndex,
-    ]);
+      ignored: ignoreIndex,
+    }),
+  );
 }
 
 function launchBackward(
@@ -234,16 +244,24 @@ function launchBackward(
   [dlogits]: readonly MemoryView[],
   { ignoreIndex }: CrossEntropyAttributes,
 ): void {
-  const [, logits, targets] = inputs;
+  const [dloss, logits, targets, logSumExp, inverseCount] = inputs;
   const { rows, columns, variant, grid } = planRows([logits!, dlogits!], targets!);
-  context
-    .kernel(backwardKernel(variant))
-    .launch(grid, variant.BLOCK_THREADS, 0, [
-      ...[...inputs, dlogits!].map((tensor) => tensor.address),
+  context.kernel(backwardKernel(variant)).launch(
+    grid,
+    variant.BLOCK_THREADS,
+    0,
+    backwardKernel.byName({
+      dloss: dloss!.address,
+      logits: logits!.address,
+      targets: targets!.address,
+      logSumExp: logSumExp!.address,
+      inverseCount: inverseCount!.address,
+      dlogits: dlogits!.address,
       rows,
       columns,
-      ignoreIndex,
-    ]);
+      ignored: ignoreIndex,
+    }),
+  );
 }
 
 /** Options of `crossEntropy`. */
@@ -253,10 +271,10 @@ export interface CrossEntropyOptions {
 }
 
 /**
- * The mean over rows of log Σ e^logits - logits[target], a scalar in float32 (float64 for float64 logits).
- * logits: [N, V]; targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`, whose rows do not count: NaN if none
- * does. A target out of range is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it
- * otherwise makes the loss NaN. Throws a ShapeError or DTypeError.
+ * The mean over rows of log Σ e^logits - logits[target], a scalar in float32 (float64 for float64 logits). logits: [N, V];
+ * targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`, whose rows do not count; NaN if no row counts. A target out
+ * of range is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise makes the loss NaN.
+ * Throws a ShapeError or DTypeError.
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: CrossEntropyOptions = {}): Tensor {
   requireTensor('crossEntropy', logits);

@@ -6,23 +6,25 @@ import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
 import { planRows } from './cross-entropy.ts';
 
-const countKernel = kernelVariants(kernelSource('nn/cross_entropy_joint.cu'), 'cross_entropy_count', 'pppll');
-const jointKernel = kernelVariants(
-  kernelSource('nn/cross_entropy_joint.cu'),
-  'cross_entropy_joint',
-  'pdppppppplil',
-);
+const countKernel = kernelVariants(kernelSource('nn/cross_entropy_joint.cu'), 'cross_entropy_count', {
+  ...{ targets: 'pointer', counts: 'pointer', finished: 'pointer', rows: 'int64', ignored: 'int64' },
+});
+const jointKernel = kernelVariants(kernelSource('nn/cross_entropy_joint.cu'), 'cross_entropy_joint', {
+  ...{ dloss: 'pointer', factor: 'float64', logits: 'pointer', targets: 'pointer', counts: 'pointer' },
+  ...{ losses: 'pointer', finished: 'pointer', loss: 'pointer', dlogits: 'pointer' },
+  ...{ rows: 'int64', columns: 'int32', ignored: 'int64' },
+});
 const countThreads = 1024;
-/** What a block needs of shared memory beside a row. */
+/** The shared memory that a block needs besides a row. */
 const ownSharedBytes = 1024;
 
-/** By what the gradient of the logits is multiplied: one element of memory, or a number. */
+/** What the gradient of the logits is multiplied by: one element in memory, or a number. */
 export type LossGradient = { readonly memory: MemoryView } | { readonly value: number };
 
 /**
- * The loss of `crossEntropy` and the gradient of its logits by one pass over them, the same bits as by two. Targets and
- * `ignoreIndex` are the op's, whose logits are of `dtype`: what is read and written may be what was cast to it, and what it
- * is cast to.
+ * The loss of `crossEntropy` and the gradient of its logits in one pass over the logits, with the same bits as in two. Targets
+ * and `ignoreIndex` are the op's; `dtype` is that of its logits, whereas what is read and written may be in the dtype that was
+ * cast to it, or that it is cast to.
  */
 export function launchJointCrossEntropy(
   context: CudaContext,
@@ -43,20 +45,38 @@ export function launchJointCrossEntropy(
   const defines = { ...variant, ...types, STAGED: Number(isStaged) };
   context
     .kernel(countKernel(defines))
-    .launch([1, 1, 1], countThreads, 0, [targets!.address, counts, finished, rows, ignoreIndex]);
+    .launch(
+      [1, 1, 1],
+      countThreads,
+      0,
+      countKernel.byName({ targets: targets!.address, counts, finished, rows, ignored: ignoreIndex }),
+    );
   const spec = jointKernel(defines);
-  const [address, value] = 'memory' in dloss ? [dloss.memory.address, 0] : [0, dloss.value];
-  context
-    .kernel(isStaged ? withSharedBytes(spec, maxSharedBytesPerBlock - ownSharedBytes) : spec)
-    .launch(grid, variant.BLOCK_THREADS, isStaged ? rowBytes : 0, [
-      ...[address, value, logits!.address, targets!.address, counts, losses, finished],
-      ...[loss!.address, dlogits!.address, rows, columns, ignoreIndex],
-    ]);
+
+  context.kernel(isStaged ? withSharedBytes(spec, maxSharedBytesPerBlock - ownSharedBytes) : spec).launch(
+    grid,
+    variant.BLOCK_THREADS,
+    isStaged ? rowBytes : 0,
+    jointKernel.byName({
+      dloss: 'memory' in dloss ? dloss.memory.address : 0,
+      factor: 'memory' in dloss ? 0 : dloss.value,
+      logits: logits!.address,
+      targets: targets!.address,
+      counts,
+      losses,
+      finished,
+      loss: loss!.address,
+      dlogits: dlogits!.address,
+      rows,
+      columns,
+      ignored: ignoreIndex,
+    }),
+  );
 }
 
 const announced = new WeakMap<KernelSpec, KernelSpec>();
 
-/** The same spec for the same one. */
+/** Returns the same object for the same spec. */
 function withSharedBytes(spec: KernelSpec, dynamicSharedBytes: number): KernelSpec {
   let known = announced.get(spec);
   if (known?.dynamicSharedBytes !== dynamicSharedBytes)

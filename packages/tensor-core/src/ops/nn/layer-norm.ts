@@ -14,7 +14,7 @@ import { mean } from '../reduce/reductions.ts';
 import { hasNormNode, lastMean, statisticsBySums, statisticsOfNothing, sumToLast } from './norm-graph.ts';
 import {
   checkNorm,
-  normEdges,
+  normFusion,
   launchNorm,
   launchNormBackward,
   deferredNormSums,
@@ -54,10 +54,10 @@ const layerNormOp = defineOp<LayerNormAttributes>({
   }),
   cuda: {
     kind: 'custom',
-    edges: normEdges,
-    launch(context, [x, weight, bias], [y, mean, rstd], { eps }, edges) {
+    rewrites: { fusion: normFusion },
+    launch(context, [x, weight, bias], [y, mean, rstd], { eps }, fused) {
       const tensors = { x: x!, weight: weight!, bias: bias!, y: y!, mean: mean!, rstd: rstd! };
-      launchNorm(context, tensors, eps, edges);
+      launchNorm(context, tensors, eps, fused?.fusion);
     },
   },
   cpu: {
@@ -81,8 +81,8 @@ const layerNormOp = defineOp<LayerNormAttributes>({
 });
 
 /**
- * ONNX Runtime's node takes the variance for E[x²] - E[x]², which a mean far from zero leaves no digits of; so the mean
- * is subtracted first. A variance beyond float32 gives an rstd of 0, which must not pass for a result.
+ * ONNX Runtime's node calculates the variance as E[x²] - E[x]², which has no digits left if the mean is far from zero; so the
+ * mean is subtracted first. A variance beyond float32 gives an rstd of 0, which must not be taken for a result.
  */
 function centeredNorm(graph: OnnxGraph, x: OnnxValue, weight: OnnxValue, bias: OnnxValue, eps: number) {
   const mean = lastMean(graph, x);
@@ -126,10 +126,9 @@ const layerNormBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'custom',
-    edges: normEdges,
-    deferred: deferredNormSums(backwardTensors),
-    launch: (context, inputs, [dx, ...rest], _, edges) =>
-      launchNormBackward(context, backwardTensors(inputs, dx!), rest, edges),
+    rewrites: { fusion: normFusion, deferred: deferredNormSums(backwardTensors) },
+    launch: (context, inputs, [dx, ...rest], _, fused) =>
+      launchNormBackward(context, backwardTensors(inputs, dx!), rest, fused?.fusion),
   },
   cpu: {
     kind: 'onnx',

@@ -4,14 +4,16 @@ import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { kernelVariants } from '@roofline/cuda';
 import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 
-const kernel = kernelVariants(kernelSource('nn/norm_fold.cu'), 'norm_fold', 'Tii');
+const kernel = kernelVariants(kernelSource('nn/norm_fold.cu'), 'norm_fold', {
+  ...{ folds: 'struct', count: 'int32', columns: 'int32' },
+});
 const threads = 1024;
 const columnsOfBlock = 32;
 
-/** The most sums that one launch makes. */
+/** The most sums of one launch. */
 const mostFolds = 32;
 
-/** Each result [columns] = the sum of the rows of its partials [count, columns], all of which are of one shape and dtype. */
+/** Each result [columns] is the sum of the rows of its partials [count, columns], all of one shape and dtype. */
 export function foldRows(
   context: CudaContext,
   partials: readonly StridedMemory[],
@@ -34,6 +36,11 @@ export function foldRows(
     const blocks = Math.ceil(columns / columnsOfBlock);
     context
       .kernel(kernel(variant))
-      .launch([blocks, folds, 1], threads, 0, [new Uint8Array(addresses.buffer), count, columns]);
+      .launch(
+        [blocks, folds, 1],
+        threads,
+        0,
+        kernel.byName({ folds: new Uint8Array(addresses.buffer), count, columns }),
+      );
   }
 }

@@ -1,7 +1,8 @@
 import { checkNumber } from '@roofline/cuda/host';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
-import type { CudaContext, DeferredOutputs, EdgePlaces, KernelEdges } from '../../op/cuda-lowering.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { DeferredOutputs, FusionPlaces, KernelFusion } from '../../op/kernel-rewrites.ts';
 import { type CudaProperties, kernelVariants } from '@roofline/cuda';
 import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
@@ -9,21 +10,27 @@ import { computeDType } from '../../base/dtype.ts';
 import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { formatShape } from '../../base/shape.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
-import { noEdges } from '../support/no-edges.ts';
+import { noFusion } from '../support/no-fusion.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { foldRows } from './norm-fold.ts';
 import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
 
-const forwardKernel = kernelVariants(kernelSource('nn/norm.cu'), 'norm_forward', 'pppppplidT');
-const backwardKernel = kernelVariants(kernelSource('nn/norm_backward.cu'), 'norm_backward', 'ppppppppliT');
+const forwardKernel = kernelVariants(kernelSource('nn/norm.cu'), 'norm_forward', {
+  ...{ x: 'pointer', weight: 'pointer', bias: 'pointer', y: 'pointer', mean: 'pointer', rstd: 'pointer' },
+  ...{ rows: 'int64', columns: 'int32', eps: 'float64', fusion: 'struct' },
+});
+const backwardKernel = kernelVariants(kernelSource('nn/norm_backward.cu'), 'norm_backward', {
+  ...{ dy: 'pointer', x: 'pointer', weight: 'pointer', mean: 'pointer', rstd: 'pointer', dx: 'pointer' },
+  ...{ partialWeight: 'pointer', partialBias: 'pointer', rows: 'int64', columns: 'int32', fusion: 'struct' },
+});
 
-// The gradient holds two rows, the next two, and column sums in registers.
+// The backward kernel holds two rows, the next two, and column sums in registers.
 const backwardBudget = { preferredElements: 8, mostElements: 16 };
 const backwardBlocksPerMultiprocessor = 2;
-/** Threads keep a part of a row in registers up to this length at least, forward and backward. */
+/** Rows up to this length fit into registers, forward and backward. */
 const longestRow = 8192;
-/** Forward, x is loaded and y stored; backward, dy and dx. */
-export const normEdges: EdgePlaces = { input: 0, output: 0, longestRow };
+/** Forward, x has a prologue and y an epilogue; backward, dy and dx. */
+export const normFusion: FusionPlaces = { input: 0, output: 0, longestRow };
 
 /** Throws a ShapeError or DTypeError unless `parameters` are vectors that fit the last dimension of `x`. */
 export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record<string, TensorSpec>>): void {
@@ -43,7 +50,7 @@ export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record
   }
 }
 
-/** Throws a RooflineError (code RANGE) unless `eps`, which is added to a variance, is a number of zero or more. */
+/** Throws a RooflineError (code RANGE) unless `eps`, which is added to a variance, is zero or more. */
 export function checkEps(op: string, eps: number): void {
   checkNumber(op, 'eps', eps, 'a finite number of zero or more', (value) => value >= 0 && value < Infinity);
 }
@@ -58,27 +65,30 @@ export interface NormForward {
   readonly rstd: MemoryView;
 }
 
-export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, edges = noEdges): void {
+export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, fusion = noFusion): void {
   const { x, weight, bias, y, mean, rstd } = tensors;
   if (x.size === 0) return;
   const columns = x.shape.at(-1)!;
   const rows = x.size / columns;
   const vectors = bias ? [x, y, weight, bias] : [x, y, weight];
   const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
-  context
-    .kernel(edges.kernel(forwardKernel(variantOf(defines, tensors, y))))
-    .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
-      x.address,
-      weight.address,
-      addressOf(bias),
-      y.address,
-      addressOf(mean),
-      rstd.address,
+  context.kernel(fusion.kernel(forwardKernel(variantOf(defines, tensors, y)))).launch(
+    [Math.ceil(rows / rowsPerBlock), 1, 1],
+    defines.BLOCK_THREADS,
+    0,
+    forwardKernel.byName({
+      x: x.address,
+      weight: weight.address,
+      bias: addressOf(bias),
+      y: y.address,
+      mean: addressOf(mean),
+      rstd: rstd.address,
       rows,
       columns,
       eps,
-      edges.argument,
-    ]);
+      fusion: fusion.argument,
+    }),
+  );
 }
 
 export interface NormBackward {
@@ -108,53 +118,56 @@ function backwardPlan(
   return { ...plan, rows, columns, blocks: Math.min(Math.ceil(rows / plan.rowsPerBlock), most) };
 }
 
-/** Of the sums by column that `launchNormBackwardRows` leaves for each of weight and bias, to be folded. */
+/** The column sums that `launchNormBackwardRows` writes for each of weight and bias, to be folded. */
 function partialSpec({ blocks, rowsPerBlock, columns }: BackwardPlan, x: TensorSpec): TensorSpec {
   return { shape: [blocks * rowsPerBlock, columns], dtype: computeDType([x.dtype], []) };
 }
 
-/** dx, and sums by column of parts of the rows. */
+/** Queues dx, and column sums over parts of the rows. */
 function launchNormBackwardRows(
   context: CudaContext,
   tensors: NormBackward,
   partials: readonly { readonly address: number }[],
-  edges: KernelEdges,
+  fusion: KernelFusion,
 ): void {
   const { dy, x, weight, mean, rstd, dx } = tensors;
   const { defines, blocks, rows, columns } = backwardPlan(context.properties, tensors);
   if (blocks === 0) return;
-  context
-    .kernel(edges.kernel(backwardKernel(variantOf(defines, tensors, dy))))
-    .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
-      dy.address,
-      x.address,
-      weight.address,
-      addressOf(mean),
-      rstd.address,
-      dx.address,
-      partials[0]!.address,
-      partials[1]?.address ?? 0,
+  context.kernel(fusion.kernel(backwardKernel(variantOf(defines, tensors, dy)))).launch(
+    [blocks, 1, 1],
+    defines.BLOCK_THREADS,
+    0,
+    backwardKernel.byName({
+      dy: dy.address,
+      x: x.address,
+      weight: weight.address,
+      mean: addressOf(mean),
+      rstd: rstd.address,
+      dx: dx.address,
+      partialWeight: partials[0]!.address,
+      partialBias: partials[1]?.address ?? 0,
       rows,
       columns,
-      edges.argument,
-    ]);
+      fusion: fusion.argument,
+    }),
+  );
 }
 
-/** dx, and with it the gradients of the weight and, if there is one, of the bias. */
+/** Queues dx and the gradients of the weight and, if there is one, of the bias. */
 export function launchNormBackward(
   context: CudaContext,
   tensors: NormBackward,
   parameterGradients: readonly MemoryView[],
-  edges = noEdges,
+  fusion = noFusion,
 ): void {
   if (tensors.weight.size === 0) return;
   const spec = partialSpec(backwardPlan(context.properties, tensors), tensors.x);
   const partials = parameterGradients.map(() => denseWorkspace(context, spec));
-  launchNormBackwardRows(context, tensors, partials, edges);
+  launchNormBackwardRows(context, tensors, partials, fusion);
   foldRows(context, partials, parameterGradients);
 }
 
-/** The gradients of parameters may be folded later, many at once; `tensorsOf` names an op's tensors. */
+/** Lets the gradients of parameters be folded later, many at once; `tensorsOf` names an op's tensors. */
 export function deferredNormSums(
   tensorsOf: (inputs: readonly MemoryView[], dx: MemoryView) => NormBackward,
 ): DeferredOutputs {
@@ -165,13 +178,13 @@ export function deferredNormSums(
       const spec = partialSpec(backwardPlan(properties, tensors), tensors.x);
       return outputs.slice(1).map(() => spec);
     },
-    launch: (context, inputs, [dx, ...partials], edges = noEdges) =>
-      launchNormBackwardRows(context, tensorsOf(inputs, dx!), partials, edges),
+    launch: (context, inputs, [dx, ...partials], fusion = noFusion) =>
+      launchNormBackwardRows(context, tensorsOf(inputs, dx!), partials, fusion),
     finish: foldRows,
   };
 }
 
-/** The definitions of a kernel of those files; `result` is y or its gradient. */
+/** The definitions of a kernel; `result` is y or its gradient. */
 function variantOf(
   defines: RowPlan['defines'],
   { weight, mean }: NormForward | NormBackward,

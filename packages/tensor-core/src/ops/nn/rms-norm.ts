@@ -20,7 +20,7 @@ import {
   deferredNormSums,
   launchNorm,
   launchNormBackward,
-  normEdges,
+  normFusion,
 } from './norm-kernel.ts';
 
 interface RmsNormAttributes {
@@ -30,7 +30,7 @@ interface RmsNormAttributes {
 
 const rmsNormOp = defineOp<RmsNormAttributes>({
   name: 'rmsNorm',
-  // Its statistics are in float32 whatever x is.
+  // Its statistics are in float32, whatever x's dtype.
   autocast: 'none',
   infer: ([x, weight], { dtype }) => {
     checkNorm('rmsNorm', x!, { weight: weight! });
@@ -61,9 +61,9 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
   }),
   cuda: {
     kind: 'custom',
-    edges: normEdges,
-    launch: (context, [x, weight], [y, rstd], { eps }, edges) =>
-      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps, edges),
+    rewrites: { fusion: normFusion },
+    launch: (context, [x, weight], [y, rstd], { eps }, fused) =>
+      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps, fused?.fusion),
   },
   cpu: {
     kind: 'onnx',
@@ -101,10 +101,9 @@ const rmsNormBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'custom',
-    edges: normEdges,
-    deferred: deferredNormSums(backwardTensors),
-    launch: (context, inputs, [dx, ...rest], _, edges) =>
-      launchNormBackward(context, backwardTensors(inputs, dx!), rest, edges),
+    rewrites: { fusion: normFusion, deferred: deferredNormSums(backwardTensors) },
+    launch: (context, inputs, [dx, ...rest], _, fused) =>
+      launchNormBackward(context, backwardTensors(inputs, dx!), rest, fused?.fusion),
   },
   cpu: {
     kind: 'onnx',
@@ -123,7 +122,7 @@ const rmsNormBackwardOp = defineOp({
 
 /** Options of `rmsNorm`. */
 export interface RmsNormOptions {
-  /** Of the result. Default x's. */
+  /** The result's dtype. Default x's. */
   dtype?: DType;
 }
 

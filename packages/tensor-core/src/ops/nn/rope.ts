@@ -23,11 +23,16 @@ import { offsetType } from '../../op/kernel-arguments/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
 interface RopeAttributes {
-  /** Turns by the negative angles: the gradient. */
+  /** Whether to rotate by the negative angles, as the gradient does. */
   readonly inverse: boolean;
 }
 
-const kernel = kernelVariants(kernelSource('nn/rope.cu'), 'rope', 'ppppppiiiiillllllllf');
+const kernel = kernelVariants(kernelSource('nn/rope.cu'), 'rope', {
+  ...{ x0: 'pointer', x1: 'pointer', cosine: 'pointer', sine: 'pointer', y0: 'pointer', y1: 'pointer' },
+  ...{ n0: 'int32', n1: 'int32', n2: 'int32', length: 'int32', columns: 'int32' },
+  ...{ s0: 'int64', s1: 'int64', s2: 'int64', s3: 'int64' },
+  ...{ t0: 'int64', t1: 'int64', t2: 'int64', t3: 'int64', sign: 'float32' },
+});
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;
@@ -76,7 +81,7 @@ const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
     flops: 3 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
   }),
-  cuda: { kind: 'custom', strided: true, takesTwo: [0], writesStrided, launch },
+  cuda: { kind: 'custom', strided: true, rewrites: { takesTwo: [0], writesStrided }, launch },
   cpu: {
     kind: 'onnx',
     build: (graph, [x, cosine, sine], { inverse }) => {
@@ -92,7 +97,7 @@ function matricesOf({ shape }: TensorSpec): number {
   return sizeOf(shape.slice(0, -2));
 }
 
-/** By ONNX Runtime's own node, which takes [batch, heads, T, d] and a first position. */
+/** ONNX Runtime's own node, which takes [batch, heads, T, d] and a first position. */
 function rotary(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: OnnxValue): OnnxValue {
   const heads = graph.reshape(x, [matricesOf(x), 1, ...x.shape.slice(-2)]);
   const inputs = [heads, graph.integers([0]), cosine, sine];
@@ -116,7 +121,9 @@ function rotatePairs(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: On
 /** The most leading dimensions that the kernel walks. */
 const mostLeading = 3;
 
-/** What the kernel walks: [n0, n1, n2, T, d] with strides of x and y for each but the last, in vectors of so many elements. */
+/**
+ * What the kernel walks: [n0, n1, n2, T, d], with strides of x and y for each but the last, in vectors of so many elements.
+ */
 interface KernelWalk {
   readonly lengths: readonly number[];
   readonly xStrides: readonly number[];
@@ -129,11 +136,9 @@ interface Alike extends Pick<MemoryView, 'shape' | 'strides' | 'dtype'> {
   readonly addresses: readonly number[];
 }
 
-/**
- * The leading dimensions, those that lie densely behind one another in x and in y joined, as three; null if they are more.
- */
+/** The leading dimensions as three, after joining those that are dense in both x and y; null if more remain. */
 function leadingDimensions(shape: Shape, x: Shape, y: Shape) {
-  // From the last on; what is left over in front is of length one.
+  // Filled from the last on; those left over at the front have length one.
   const joined = { lengths: [1, 1, 1], xStrides: [0, 0, 0], yStrides: [0, 0, 0] };
   const { lengths, xStrides, yStrides } = joined;
   let at = mostLeading;
@@ -154,7 +159,7 @@ function leadingDimensions(shape: Shape, x: Shape, y: Shape) {
   return joined;
 }
 
-/** Null for layouts that the kernel cannot walk: apart or unaligned pairs, or more than three leading dimensions. */
+/** Null for layouts that the kernel cannot walk: pairs that are apart or unaligned, or more than three leading dimensions. */
 function kernelWalk(x: Alike, y: Alike): KernelWalk | null {
   const { shape, dtype } = x;
   const dimensions = leadingDimensions(shape, x.strides, y.strides);
@@ -197,7 +202,7 @@ function copied(context: CudaContext, tensors: readonly MemoryView[]): Alike {
   return { ...copies[0]!, addresses: copies.map(({ address }) => address) };
 }
 
-/** Where a table lies as the kernel reads it: dense, in vectors of half as many elements as x's. */
+/** The address of a table as the kernel reads it: dense, in vectors of half as many elements as x's. */
 function tableAddress(context: CudaContext, table: MemoryView, { vectorLength }: KernelWalk): number {
   const isAligned = table.address % ((vectorLength / 2) * byteSize(table.dtype)) === 0;
   return table.isContiguous && isAligned ? table.address : denseCopy(context, table).address;
@@ -227,20 +232,36 @@ function launch(
     VECTOR_LENGTH: walk.vectorLength,
     OFFSET: offsetType(Math.max(matrices, length * columns)),
   };
-  context
-    .kernel(kernel(variant))
-    .launch([blocks, Math.min(matrices, maxGridY), tensors.length], threads, 0, [
-      ...[x.addresses[0]!, x.addresses.at(-1)!],
-      tableAddress(context, cosine!, walk),
-      tableAddress(context, sine!, walk),
-      ...[y.addresses[0]!, y.addresses.at(-1)!],
-      ...walk.lengths,
+  const [n0, n1, n2] = walk.lengths as [number, number, number];
+  const [s0, s1, s2, s3] = walk.xStrides as [number, number, number, number];
+  const [t0, t1, t2, t3] = walk.yStrides as [number, number, number, number];
+  context.kernel(kernel(variant)).launch(
+    [blocks, Math.min(matrices, maxGridY), tensors.length],
+    threads,
+    0,
+    kernel.byName({
+      x0: x.addresses[0]!,
+      x1: x.addresses.at(-1)!,
+      cosine: tableAddress(context, cosine!, walk),
+      sine: tableAddress(context, sine!, walk),
+      y0: y.addresses[0]!,
+      y1: y.addresses.at(-1)!,
+      n0,
+      n1,
+      n2,
       length,
       columns,
-      ...walk.xStrides,
-      ...walk.yStrides,
-      inverse ? -1 : 1,
-    ]);
+      s0,
+      s1,
+      s2,
+      s3,
+      t0,
+      t1,
+      t2,
+      t3,
+      sign: inverse ? -1 : 1,
+    }),
+  );
 }
 
 /**

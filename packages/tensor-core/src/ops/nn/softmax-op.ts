@@ -21,10 +21,10 @@ import { launchRows } from '../support/row-kernel.ts';
 
 interface SoftmaxDefinition {
   readonly name: 'softmax' | 'logSoftmax';
-  /** Of kernels/nn/softmax.cu; the backward kernel has `_backward` behind it. */
+  /** The kernel's name in kernels/nn/softmax.cu; the backward kernel's has `_backward` appended. */
   readonly kernel: string;
   readonly onnx: (graph: OnnxGraph, x: OnnxValue) => OnnxValue;
-  /** From x - max(x), in rows of one element at least. */
+  /** From x - max(x), in rows of at least one element. */
   readonly reference: (shifted: Tensor) => Tensor;
   /** dx from dy and y; `sum` folds the last dimension and keeps it. */
   readonly backward: (
@@ -37,7 +37,7 @@ interface SoftmaxDefinition {
 
 /** Options of `softmax` and `logSoftmax`. */
 export interface SoftmaxOptions {
-  /** Of the result. Default x's, or float32 under autocast; given, autocast leaves the op alone. */
+  /** The result's dtype. Default x's, or float32 under autocast; if given, autocast leaves the op alone. */
   dtype?: DType;
 }
 
@@ -56,7 +56,7 @@ export function applySoftmax(
   return scope(() => cast(withoutAutocast(run), dtype));
 }
 
-/** An op along the last dimension whose gradient needs its output alone. */
+/** An op along the last dimension whose gradient needs only its output. */
 export function softmaxOp({
   name,
   kernel,
@@ -64,7 +64,9 @@ export function softmaxOp({
   backward,
   reference,
 }: SoftmaxDefinition): ComputeOp<undefined> {
-  const forwardKernel = kernelVariants(kernelSource('nn/softmax.cu'), kernel, 'ppli');
+  const forwardKernel = kernelVariants(kernelSource('nn/softmax.cu'), kernel, {
+    ...{ x: 'pointer', y: 'pointer', rows: 'int64', columns: 'int32' },
+  });
   const backwardOp = softmaxBackwardOp(name, kernel, backward);
   return defineOp({
     name,
@@ -82,7 +84,7 @@ export function softmaxOp({
     }),
     cuda: {
       kind: 'custom',
-      launch: (context, [x], [y]) => launchRows(context, forwardKernel, [x!, y!]),
+      launch: (context, [x], [y]) => launchRows(context, forwardKernel, { x: x!, y: y! }),
     },
     cpu: { kind: 'onnx', build: (graph, [x]) => [onnx(graph, x!)] },
   });
@@ -101,7 +103,9 @@ function softmaxBackwardOp(
   kernel: string,
   backward: SoftmaxDefinition['backward'],
 ): ComputeOp<undefined> {
-  const backwardKernel = kernelVariants(kernelSource('nn/softmax.cu'), `${kernel}_backward`, 'pppli');
+  const backwardKernel = kernelVariants(kernelSource('nn/softmax.cu'), `${kernel}_backward`, {
+    ...{ dy: 'pointer', y: 'pointer', dx: 'pointer', rows: 'int64', columns: 'int32' },
+  });
   return defineOp({
     name: `${name}Backward`,
     autocast: 'float32',
@@ -112,7 +116,7 @@ function softmaxBackwardOp(
     }),
     cuda: {
       kind: 'custom',
-      launch: (context, [dy, y], [dx]) => launchRows(context, backwardKernel, [dy!, y!, dx!]),
+      launch: (context, [dy, y], [dx]) => launchRows(context, backwardKernel, { dy: dy!, y: y!, dx: dx! }),
     },
     cpu: {
       kind: 'onnx',

@@ -77,15 +77,15 @@ const swigluBackwardOp = defineOp({
 });
 
 /**
- * silu(a) · b, element by element: the gate of SwiGLU (Shazeer 2020), in the promoted dtype. Keeps a and b alone
- * for the backward pass. Throws a ShapeError or DTypeError.
+ * silu(a) · b, element by element: the gate of SwiGLU (Shazeer 2020), in the promoted dtype. Only a and b are kept for the
+ * backward pass. Throws a ShapeError or DTypeError.
  */
 export function swiglu(a: Tensor, b: Tensor, ...rest: []): Tensor {
   requireTensor('swiglu', a);
   requireTensor('swiglu', b);
   refuseMore('swiglu', rest);
   const dtype = promote(a.dtype, b.dtype);
-  // In one layout: on the CPU both are worked on piece by piece.
+  // In one layout, because on the CPU both are processed piece by piece.
   return scope(() =>
     applyOne(
       swigluOp,

@@ -1,17 +1,17 @@
 import { type DType, isFloatingPoint } from '../../base/dtype.ts';
 import { fromBits16, toBits16 } from '../../base/float16.ts';
 
-/** Digits behind the point at most. */
+/** The most digits after the point. */
 const precision = 4;
 
-// NumPy's rule: numbers too large, too small or too far apart to stand in one column are written with exponents.
+// NumPy's rule: numbers too large, too small or too far apart for one column are written with exponents.
 const firstWithExponent = 1e8;
 const smallestWithout = 1e-4;
 const widestRatio = 1000;
 
 /**
- * The elements of a tensor as texts of one width, so that columns align, in the form that NumPy gives them at
- * four digits. Integers are bigints or numbers, bools 0 and 1.
+ * The elements of a tensor as texts of one width, so that columns align, in the form of NumPy at four digits. Integers are
+ * bigints or numbers, bools 0 and 1.
  */
 export function numberColumns(dtype: DType, values: readonly (number | bigint)[]): string[] {
   if (dtype === 'bool') return alignRight(values.map((value) => String(Number(value) !== 0)));
@@ -40,14 +40,14 @@ function needsExponent(finite: readonly number[]): boolean {
   return most >= firstWithExponent || least < smallestWithout || most / least > widestRatio;
 }
 
-/** Such as `1.5 ` beside `0.25`: the points stand below one another, and no digits that say nothing. */
+/** Such as `1.5 ` next to `0.25`: points are aligned, and there are no redundant digits. */
 function positional(dtype: DType, values: readonly number[]): string[] {
   const texts = values.map((value) => signOf(value) + shortest(dtype, value, fixed));
   const most = Math.max(0, ...texts.map((text) => text.length - text.indexOf('.')));
   return texts.map((text) => text.padEnd(text.indexOf('.') + most));
 }
 
-/** Such as `1.50e+10` beside `2.25e-05`: mantissas and exponents of one width each. */
+/** Such as `1.50e+10` next to `2.25e-05`: mantissas and exponents have one width each. */
 function withExponents(dtype: DType, values: readonly number[]): string[] {
   const needed = values.map((value) => {
     const mantissa = shortest(dtype, value, scientific);
@@ -69,15 +69,15 @@ function signOf(value: number): string {
   return value < 0 || Object.is(value, -0) ? '-' : '';
 }
 
-/** Writes a number with so many digits behind the point. */
+/** Writes a number with so many digits after the point. */
 type Write = (x: number, places: number) => string;
 
 const fixed: Write = (x, places) => x.toFixed(places);
 const scientific: Write = (x, places) => x.toExponential(places);
 
 /**
- * The magnitude of `value` with the fewest places, up to four, that tell it from its neighbours in `dtype`; without
- * a zero at the end, but with a point.
+ * The magnitude of `value` with the fewest places, up to four, that distinguish it from its neighbours in `dtype`; with a
+ * point, but without trailing zeros.
  */
 function shortest(dtype: DType, value: number, write: Write): string {
   const magnitude = Math.abs(value);
@@ -95,7 +95,7 @@ function inDType(dtype: DType, x: number): number {
   return dtype === 'float32' ? Math.fround(x) : fromBits16(dtype, toBits16(dtype, x));
 }
 
-/** JavaScript rounds halves up; the digits further behind tell whether there was one. */
+/** JavaScript rounds halves up; further digits show whether there was one. */
 function roundHalfToEven(magnitude: number, places: number, write: Write): string {
   const text = write(magnitude, places);
   const digits = text.split('e')[0]!;

@@ -20,7 +20,7 @@ export function printTensor(x: Tensor): string {
   return `${text},\n${' '.repeat(prefix.length)}${facts.slice(2)}`;
 }
 
-/** A tensor in a few words, for where it lies too deep in what is printed. */
+/** A tensor in a few words, for where it is nested too deep in what is printed. */
 export function labelTensor(x: Tensor): string {
   return `[Tensor ${formatShape(x.shape)} ${x.dtype} ${x.device.label}]`;
 }
@@ -52,7 +52,7 @@ function valuesText(x: Tensor): string {
   return block(0, 0);
 }
 
-/** Items behind one another, on a new line where one would come too close to the line's end for what follows. */
+/** Items in lines, with a new line where one would leave too little room for what follows. */
 function wrap(items: readonly string[], indent: string, closingBrackets: number): string {
   const widest = lineWidth - 1 - closingBrackets;
   const lines: string[] = [];

@@ -8,7 +8,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 const summarizedAbove = 1000;
 const edgeItems = 3;
 
-/** Elements between two wanted ones that are rather read along than left out by a second read. */
+/** Gaps of up to so many elements are read as well, which is cheaper than a second read. */
 const longestGap = 256;
 
 /** The part of a tensor that is printed. */
@@ -19,7 +19,7 @@ export interface ShownElements {
   readonly values: readonly (number | bigint)[];
 }
 
-/** Reads what is to be printed of `x`, and little else. Waits for the device. */
+/** Reads the part of `x` that is printed, and little else. Waits for the device. */
 export function readShown(x: Tensor): ShownElements {
   const summarize = x.size > summarizedAbove;
   const indices = x.shape.map((length) => shownIndices(length, summarize));
@@ -31,7 +31,7 @@ function shownIndices(length: number, summarize: boolean): number[] {
   return Array.from({ length: 2 * edgeItems }, (_, i) => (i < edgeItems ? i : length - 2 * edgeItems + i));
 }
 
-/** Where in the storage the shown elements lie, in row-major order. */
+/** Offsets of the shown elements in the storage, in row-major order. */
 function offsetsOf(x: Tensor, indices: ShownElements['indices']): number[] {
   return indices.reduce<number[]>(
     (offsets, shown, dimension) =>

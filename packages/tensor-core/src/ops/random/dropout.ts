@@ -25,17 +25,20 @@ import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
 interface DropoutAttributes extends GeneratorState {
-  /** The share of the elements that become zero. */
+  /** The probability of an element to become zero. */
   readonly p: number;
   readonly draw: Draw;
 }
 
-const kernel = kernelVariants(kernelSource('random/dropout.cu'), 'dropout', 'ppluulld');
+const kernel = kernelVariants(kernelSource('random/dropout.cu'), 'dropout', {
+  ...{ x: 'pointer', y: 'pointer', count: 'int64', seedLow: 'uint32', seedHigh: 'uint32' },
+  ...{ offset: 'int64', threshold: 'int64', scale: 'float64' },
+});
 const threads = 256;
 const blocksPerMultiprocessor = 16;
 const hostBlock = 4096;
 
-/** Elements whose random word is below it become zero. */
+/** Elements whose random word is below this become zero. */
 function thresholdOf({ p }: DropoutAttributes): number {
   return Math.round(p * 2 ** 32);
 }
@@ -51,7 +54,7 @@ const dropoutOp: ComputeOp<DropoutAttributes> = defineOp<DropoutAttributes>({
     requireFloatingPoint('dropout', 'x', x!);
     return [{ shape: x!.shape, dtype: x!.dtype }];
   },
-  // The same place zeroes the same elements: no mask is kept. A replay's is that of its own forward pass.
+  // The same random words zero the same elements, so no mask is kept. A replay's are those of its own forward pass.
   gradient: ({ gradients, attributes }) =>
     applyLive(dropoutOp, [gradients[0]!], () => ({ ...attributes, ...attributes.draw.place })),
   variant: () => '',
@@ -70,15 +73,24 @@ function launch(context: CudaContext, x: MemoryView, y: MemoryView, attributes: 
   const { low, high } = halvesOf(attributes.seed);
   const defines = { ELEMENT: storageType(x.dtype), VECTOR_LENGTH: vectorLengthOf(x, y) };
   const most = blocksPerMultiprocessor * context.properties.multiprocessors;
-  context
-    .kernel(kernel(defines))
-    .launch([Math.min(Math.ceil(x.size / (4 * threads)), most), 1, 1], threads, 0, [
-      ...[x.address, y.address, x.size, low, high, attributes.offset],
-      ...[thresholdOf(attributes), scaleOf(attributes)],
-    ]);
+  context.kernel(kernel(defines)).launch(
+    [Math.min(Math.ceil(x.size / (4 * threads)), most), 1, 1],
+    threads,
+    0,
+    kernel.byName({
+      x: x.address,
+      y: y.address,
+      count: x.size,
+      seedLow: low,
+      seedHigh: high,
+      offset: attributes.offset,
+      threshold: thresholdOf(attributes),
+      scale: scaleOf(attributes),
+    }),
+  );
 }
 
-/** A thread's four elements in one load, or two; one by one where they are not aligned. */
+/** A thread loads its four elements at once, or in two loads; one by one if they are not aligned. */
 function vectorLengthOf(x: MemoryView, y: MemoryView): number {
   const length = Math.min(4, 16 / byteSize(x.dtype));
   const bytes = length * byteSize(x.dtype);
@@ -104,19 +116,19 @@ function dropOnHost(x: HostArray, y: HostArray, attributes: DropoutAttributes): 
 
 /** Options of `dropout`. */
 export interface DropoutOptions {
-  /** The chance of each element to become zero. Default 0.5. */
+  /** The probability of each element to become zero. Default 0.5. */
   p?: number;
-  /** Without it nothing is dropped. Default true. */
+  /** If false, nothing is dropped. Default true. */
   training?: boolean;
   /** Where the random numbers come from. Default: `defaultGenerator`. */
   generator?: Generator;
 }
 
 /**
- * Zeroes each element with chance `p` and multiplies the others by 1 / (1 - p) (Srivastava et al. 2014), while
- * `training`; the gradient is zeroed and scaled alike. Equal generators drop the same elements on every device. A call
- * takes x.size random words of the generator, or none where nothing is random: not training, or p is 0. Throws a
- * DTypeError, or a RooflineError (code RANGE) for a `p` that is no probability.
+ * While `training`, zeroes each element with probability `p` and multiplies the others by 1 / (1 - p) (Srivastava et al.
+ * 2014); the gradient is zeroed and scaled likewise. Equal generators drop the same elements on every device. A call takes
+ * x.size random words of the generator, or none if nothing is random: not training, or p is 0. Throws a DTypeError, or a
+ * RooflineError (code RANGE) for a `p` that is not a probability.
  */
 export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
   requireTensor('dropout', x);
@@ -132,7 +144,7 @@ export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
   try {
     return applyLive(dropoutOp, [x], () => ({ p, ...draw.take(), draw }))[0]!;
   } catch (error) {
-    // Out of memory, say: whoever tries again gets the same numbers.
+    // After an error, such as out of memory, a second try gets the same numbers.
     goBack();
     throw error;
   }

@@ -7,14 +7,14 @@ import type { GeneratorState } from '../../tensor/random/generator.ts';
 import { halvesOf, philox } from '../../tensor/random/philox.ts';
 import type { DType, TypedArray } from '../../base/dtype.ts';
 import { toBits16 } from '../../base/float16.ts';
-import { kernelVariants } from '@roofline/cuda';
+import { type KernelParameters, type KernelVariants, kernelVariants } from '@roofline/cuda';
 
 interface RandomDefinition<A> {
   readonly name: string;
   readonly kernel: string;
-  /** The kernel's own parameters, behind (y, count, seed, offset): their letters, and their values. */
-  readonly parameters: string;
-  readonly arguments: (attributes: A) => readonly number[];
+  /** The kernel's own parameters, after (y, count, seedLow, seedHigh, offset), and their values. */
+  readonly parameters: KernelParameters;
+  readonly arguments: (attributes: A) => Readonly<Record<string, number>>;
   /** The value that each random word stands for; the kernel does the same operations in the same order. */
   readonly transform: (words: Uint32Array, values: Float64Array, attributes: A) => void;
 }
@@ -24,10 +24,13 @@ const hostBlock = 4096;
 
 /** An op that overwrites its input with random numbers; the same numbers on every device. */
 export function randomOp<A extends GeneratorState>(definition: RandomDefinition<A>): ComputeOp<A> {
-  const kernel = kernelVariants(
+  const kernel: KernelVariants = kernelVariants(
     kernelSource(`random/${definition.kernel}.cu`),
     definition.kernel,
-    `pluul${definition.parameters}`,
+    {
+      ...{ y: 'pointer', count: 'int64', seedLow: 'uint32', seedHigh: 'uint32', offset: 'int64' },
+      ...definition.parameters,
+    },
   );
   return defineOp<A>({
     name: definition.name,
@@ -38,16 +41,19 @@ export function randomOp<A extends GeneratorState>(definition: RandomDefinition<
       kind: 'custom',
       launch(context, _, [y], attributes) {
         const { low, high } = halvesOf(attributes.seed);
-        context
-          .kernel(kernel({ ELEMENT: storageType(y!.dtype) }))
-          .launch([gridFor(context, y!.size), 1, 1], threads, 0, [
-            y!.address,
-            y!.size,
-            low,
-            high,
-            attributes.offset,
+        context.kernel(kernel({ ELEMENT: storageType(y!.dtype) })).launch(
+          [gridFor(context, y!.size), 1, 1],
+          threads,
+          0,
+          kernel.byName({
+            y: y!.address,
+            count: y!.size,
+            seedLow: low,
+            seedHigh: high,
+            offset: attributes.offset,
             ...definition.arguments(attributes),
-          ]);
+          }),
+        );
       },
     },
     cpu: {

@@ -23,15 +23,15 @@ interface UniformAttributes extends GeneratorState {
   readonly low: number;
   readonly range: number;
   readonly bits: number;
-  /** What is drawn above it, and would be rounded to the upper bound, is this. */
+  /** The largest result: numbers above it would be rounded to the upper bound. */
   readonly last: number;
 }
 
 const uniformOp = randomOp<UniformAttributes>({
   name: 'uniform_',
   kernel: 'random_uniform',
-  parameters: 'ddid',
-  arguments: ({ low, range, bits, last }) => [low, range, bits, last],
+  parameters: { low: 'float64', range: 'float64', bits: 'int32', last: 'float64' },
+  arguments: ({ low, range, bits, last }) => ({ low, range, bits, last }),
   transform: (words, values, { low, range, bits, last }) => {
     const shift = 32 - bits;
     const unit = 2 ** -bits;
@@ -45,7 +45,7 @@ const uniformOp = randomOp<UniformAttributes>({
 interface NormalAttributes extends GeneratorState {
   readonly mean: number;
   readonly standardDeviation: number;
-  /** Φ at the lower cut, and from there to the upper one. */
+  /** Φ at the lower cut, and its increase from there to the upper one. */
   readonly firstProbability: number;
   readonly probabilityRange: number;
   readonly low: number;
@@ -55,8 +55,13 @@ interface NormalAttributes extends GeneratorState {
 const normalOp = randomOp<NormalAttributes>({
   name: 'normal_',
   kernel: 'random_normal',
-  parameters: 'dddddd',
-  arguments: (a) => [a.mean, a.standardDeviation, a.firstProbability, a.probabilityRange, a.low, a.high],
+  parameters: {
+    ...{ mean: 'float64', standardDeviation: 'float64', firstProbability: 'float64' },
+    ...{ probabilityRange: 'float64', low: 'float64', high: 'float64' },
+  },
+  arguments: ({ mean, standardDeviation, firstProbability, probabilityRange, low, high }) => {
+    return { mean, standardDeviation, firstProbability, probabilityRange, low, high };
+  },
   transform: (words, values, { mean, standardDeviation, firstProbability, probabilityRange, low, high }) => {
     for (let i = 0; i < words.length; i++) {
       const p = (words[i]! + 0.5) * 2 ** -32 * probabilityRange + firstProbability;
@@ -74,8 +79,8 @@ interface IntegerAttributes extends GeneratorState {
 const integerOp = randomOp<IntegerAttributes>({
   name: 'integer_',
   kernel: 'random_integer',
-  parameters: 'dd',
-  arguments: ({ low, range }) => [low, range],
+  parameters: { low: 'float64', range: 'float64' },
+  arguments: ({ low, range }) => ({ low, range }),
   transform: (words, values, { low, range }) => {
     for (let i = 0; i < words.length; i++) values[i] = low + Math.floor(words[i]! * range * 2 ** -32);
   },
@@ -112,7 +117,7 @@ function fill<A extends GeneratorState>(
   });
 }
 
-/** Where the words of each run lie: behind those of the run before, or from a given seed always at the beginning. */
+/** The place of each run's words: after those of the run before, or, for a given seed, always at the beginning. */
 function placeOf(
   generator: Generator | undefined,
   seed: number | undefined,
@@ -123,7 +128,7 @@ function placeOf(
   return () => draw.take();
 }
 
-/** What the numbers of a distribution are called. */
+/** The names of a distribution's numbers. */
 type DistributionNumber = 'low' | 'high' | 'mean' | 'std';
 
 function checkRandomOptions(
@@ -156,11 +161,11 @@ function floatingPointOf(op: string, { dtype = 'float32' }: RandomOptions): DTyp
   return dtype;
 }
 
-/** Random bits in a value of each dtype: as many as all values below 1 of its last binade have. */
+/** Random bits in a value of each dtype: as many as distinguish all values in the last binade below 1. */
 const uniformBits: Partial<Record<DType, number>> = { float64: 32, float32: 24, float16: 11, bfloat16: 8 };
 
 /**
- * Evenly distributed numbers in [low, high), [0, 1) by default. Throws a ShapeError, a DTypeError for a dtype that is not
+ * Uniformly distributed numbers in [low, high), [0, 1) by default. Throws a ShapeError, a DTypeError for a dtype that is not
  * floating-point or cannot hold a bound, and a RooflineError (code RANGE) for bounds whose distance float64 cannot hold.
  */
 export function uniform(shape: Shape, options: RandomOptions & { low?: number; high?: number } = {}): Tensor {
@@ -186,7 +191,7 @@ export function uniform(shape: Shape, options: RandomOptions & { low?: number; h
   );
 }
 
-/** Normally distributed numbers, of mean 0 and standard deviation 1 by default. Throws a DTypeError or ShapeError. */
+/** Normally distributed numbers, with mean 0 and standard deviation 1 by default. Throws a DTypeError or ShapeError. */
 export function randn(shape: Shape, options: RandomOptions & { mean?: number; std?: number } = {}): Tensor {
   checkRandomOptions('randn', options, ['mean', 'std']);
   const { mean = 0, std = 1, ...rest } = options;
@@ -209,17 +214,17 @@ export function randn(shape: Shape, options: RandomOptions & { mean?: number; st
 
 /** Options of `truncatedNormal`. */
 export interface TruncatedNormalOptions extends RandomOptions {
-  /** Of the distribution before the cut. Defaults 0 and 1. */
+  /** Of the distribution before truncation. Defaults 0 and 1. */
   mean?: number;
   std?: number;
-  /** Nothing lies outside [low, high], [-2, 2] by default. */
+  /** All numbers are in [low, high], [-2, 2] by default. */
   low?: number;
   high?: number;
 }
 
 /**
- * Normally distributed numbers given that they lie in [low, high]. Throws a DTypeError, a ShapeError, or a RooflineError
- * (code RANGE) for cuts so far from the mean that nothing lies between them.
+ * Normally distributed numbers, conditioned on being in [low, high]. Throws a DTypeError, a ShapeError, or a RooflineError
+ * (code RANGE) for bounds so far from the mean that there is nothing between them.
  */
 export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = {}): Tensor {
   checkRandomOptions('truncatedNormal', options, ['mean', 'std', 'low', 'high']);
@@ -227,22 +232,22 @@ export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = 
   checkOrder('truncatedNormal', low, high);
   const dtype = floatingPointOf('truncatedNormal', options);
   const place = placeOfCuts(low, high, mean, std);
-  // Rounded inwards, where there is a number between.
+  // The bounds are rounded inwards, if there is a number between them.
   const [least, most] = [-largestUpTo(dtype, -low), largestUpTo(dtype, high)];
   const cuts = least <= most ? { low: least, high: most } : { low, high };
   return fill('truncatedNormal', normalOp, shape, { ...rest, dtype }, { mean, ...cuts, ...place });
 }
 
-/** Standard deviations from the mean behind which float64 holds the probabilities no more. */
+/** Beyond so many standard deviations from the mean float64 cannot hold the probabilities. */
 const furthestCut = 36;
 
-/** Where between 0 and 1 the probabilities of [low, high] lie, and what to multiply their quantiles by. */
+/** The range of probabilities of [low, high] between 0 and 1, and what to multiply their quantiles by. */
 function placeOfCuts(low: number, high: number, mean: number, std: number) {
   const between = (from: number, to: number, standardDeviation: number) => {
     const firstProbability = normalCdf(from);
     return { standardDeviation, firstProbability, probabilityRange: normalCdf(to) - firstProbability };
   };
-  // All of them the mean, or the cut that is nearest to it.
+  // All are the mean, or the bound nearest to it.
   if (std === 0) return { standardDeviation: 0, firstProbability: 0.5, probabilityRange: 0 };
   if (low < high && Math.max(low - mean, mean - high) > furthestCut * std) {
     throw new RooflineError(
@@ -252,12 +257,12 @@ function placeOfCuts(low: number, high: number, mean: number, std: number) {
     );
   }
   const [from, to] = [(low - mean) / std, (high - mean) / std];
-  // Above the mean from its other side: next to 1 float64 tells probabilities apart by 1e-16, next to 0 all of them.
+  // Above the mean, mirrored: near 1 float64 resolves probabilities only to 1e-16, near 0 far better.
   return from > 0 ? between(-to, -from, -std) : between(from, to, std);
 }
 
 /**
- * Whole numbers, evenly distributed over low, low + 1... high - 1. int64, or int32 on request. Throws a DTypeError for
+ * Whole numbers, uniformly distributed over low, low + 1... high - 1. int64, or int32 on request. Throws a DTypeError for
  * numbers that the dtype cannot hold, a ShapeError, or a RooflineError (code RANGE).
  */
 export function randint(low: number, high: number, shape: Shape, options: RandomOptions = {}): Tensor {

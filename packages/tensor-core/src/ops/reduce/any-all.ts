@@ -19,12 +19,12 @@ interface LogicalFold {
   readonly name: string;
   readonly identity: ReductionKernel['identity'];
   readonly operator: '||' | '&&';
-  /** Over 0 and 1. */
+  /** The ONNX fold of zeros and ones. */
   readonly onnx: 'ReduceMax' | 'ReduceMin';
   readonly ofNothing: boolean;
 }
 
-/** A fold of truth values: every number but 0 is true, NaN too. The result is bool, and has no gradient. */
+/** A fold of truth values: every number except 0 is true, also NaN. The result is bool, and has no gradient. */
 function logicalFold({ name, identity, operator, onnx, ofNothing }: LogicalFold) {
   const op = defineOp<ReductionAttributes>({
     name,
@@ -61,7 +61,7 @@ function logicalFold({ name, identity, operator, onnx, ofNothing }: LogicalFold)
   };
 }
 
-/** Whether one element over `dims` is not 0, all of them by default; NaN is not. False of nothing. */
+/** Whether any element over `dims`, all by default, is nonzero; NaN is. False for no elements. */
 export const any = logicalFold({
   name: 'any',
   identity: 'zero',
@@ -70,7 +70,7 @@ export const any = logicalFold({
   ofNothing: false,
 });
 
-/** Whether no element over `dims` is 0, all of them by default; NaN is not. True of nothing. */
+/** Whether all elements over `dims`, all by default, are nonzero; NaN is. True for no elements. */
 export const all = logicalFold({
   name: 'all',
   identity: 'highest',

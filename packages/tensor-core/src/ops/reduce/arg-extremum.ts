@@ -23,21 +23,26 @@ import {
 import { reducedShape, checkReduction } from './reductions.ts';
 
 interface ArgExtremumAttributes {
-  /** Null for all dimensions as one. */
+  /** Null to search all dimensions as one. */
   readonly dimension: number | null;
   readonly keepDims: boolean;
 }
 
 /** Options of `argmax` and `argmin`. */
 export interface ArgExtremumOptions {
-  /** The one dimension to search; all, in row-major order, when absent. A negative one counts from the back. */
+  /** The one dimension to search; if absent, all in row-major order. Negative ones count from the back. */
   dims?: number;
-  /** Keep the dimension that was searched with length one. */
+  /** Whether to keep the searched dimension with length one. */
   keepDims?: boolean;
 }
 
-const rowsKernel = kernelVariants(kernelSource('reduce/arg_extremum.cu'), 'arg_extremum_rows', 'ppplllll');
-const columnsKernel = kernelVariants(kernelSource('reduce/arg_extremum.cu'), 'arg_extremum_columns', 'pplll');
+const rowsKernel = kernelVariants(kernelSource('reduce/arg_extremum.cu'), 'arg_extremum_rows', {
+  ...{ x: 'pointer', candidates: 'pointer', index: 'pointer' },
+  ...{ rows: 'int64', length: 'int64', items: 'int64', chunk: 'int64', chunks: 'int64' },
+});
+const columnsKernel = kernelVariants(kernelSource('reduce/arg_extremum.cu'), 'arg_extremum_columns', {
+  ...{ x: 'pointer', index: 'pointer', columns: 'int64', length: 'int64', inner: 'int64' },
+});
 const threads = 256;
 const longestRowOfWarp = 1024;
 const smallestChunk = 4096;
@@ -104,15 +109,22 @@ function launch(
     context.copy(columns, rows);
     launchRows(context, rows.address, index.address, outer * inner, length, defines);
   } else {
-    context
-      .kernel(columnsKernel({ ...defines, WIDTH: 32 }))
-      .launch([Math.ceil((outer * inner) / threads), 1, 1], threads, 0, [
-        ...[x.address, index.address, outer * inner, length, inner],
-      ]);
+    context.kernel(columnsKernel({ ...defines, WIDTH: 32 })).launch(
+      [Math.ceil((outer * inner) / threads), 1, 1],
+      threads,
+      0,
+      columnsKernel.byName({
+        x: x.address,
+        index: index.address,
+        columns: outer * inner,
+        length,
+        inner,
+      }),
+    );
   }
 }
 
-/** Searches rows, long ones in several pieces whose best are then searched. */
+/** Searches rows; long ones in several pieces, whose best are then searched. */
 function launchRows(
   context: CudaContext,
   x: number,
@@ -126,9 +138,12 @@ function launchRows(
     const width = chunk <= longestRowOfWarp ? 32 : threads;
     context
       .kernel(rowsKernel({ ...defines, WIDTH: width }))
-      .launch([Math.ceil((rows * chunks * width) / threads), 1, 1], threads, 0, [
-        ...[x, candidates, to, rows, length, items, chunk, chunks],
-      ]);
+      .launch(
+        [Math.ceil((rows * chunks * width) / threads), 1, 1],
+        threads,
+        0,
+        rowsKernel.byName({ x, candidates, index: to, rows, length, items, chunk, chunks }),
+      );
     return chunks;
   };
   const wanted = Math.ceil((blocksPerMultiprocessor * context.properties.multiprocessors) / rows);

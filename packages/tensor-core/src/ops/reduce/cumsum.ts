@@ -23,18 +23,18 @@ import {
 
 interface CumsumAttributes {
   readonly dimension: number;
-  /** From the back. */
+  /** Whether to sum from the back. */
   readonly reverse: boolean;
 }
 
-const rowsKernel = kernelVariants(kernelSource('reduce/cumulative_sum.cu'), 'cumulative_sum_rows', 'ppli');
-const columnsKernel = kernelVariants(
-  kernelSource('reduce/cumulative_sum.cu'),
-  'cumulative_sum_columns',
-  'ppllli',
-);
+const rowsKernel = kernelVariants(kernelSource('reduce/cumulative_sum.cu'), 'cumulative_sum_rows', {
+  ...{ x: 'pointer', y: 'pointer', length: 'int64', reverse: 'int32' },
+});
+const columnsKernel = kernelVariants(kernelSource('reduce/cumulative_sum.cu'), 'cumulative_sum_columns', {
+  ...{ x: 'pointer', y: 'pointer', columns: 'int64', length: 'int64', inner: 'int64', reverse: 'int32' },
+});
 const threads = 256;
-/** Rows of up to so many elements are short enough for one thread each. */
+/** Rows of up to so many elements are summed by one thread each. */
 const longestRowOfThread = 32;
 
 const cumsumOp: ComputeOp<CumsumAttributes> = defineOp<CumsumAttributes>({
@@ -85,7 +85,12 @@ function launch(
   const rows = (from: number, to: number) =>
     context
       .kernel(rowsKernel(defines))
-      .launch([outer * inner, 1, 1], threads, 0, [from, to, length, direction]);
+      .launch(
+        [outer * inner, 1, 1],
+        threads,
+        0,
+        rowsKernel.byName({ x: from, y: to, length, reverse: direction }),
+      );
   if (inner === 1 && length > longestRowOfThread) {
     rows(x.address, y.address);
   } else if (columnsAreFew(extents)) {
@@ -97,11 +102,19 @@ function launch(
     context.copy(to, target);
   } else {
     const columns = outer * inner;
-    context
-      .kernel(columnsKernel(defines))
-      .launch([Math.ceil(columns / threads), 1, 1], threads, 0, [
-        ...[x.address, y.address, columns, length, inner, direction],
-      ]);
+    context.kernel(columnsKernel(defines)).launch(
+      [Math.ceil(columns / threads), 1, 1],
+      threads,
+      0,
+      columnsKernel.byName({
+        x: x.address,
+        y: y.address,
+        columns,
+        length,
+        inner,
+        reverse: direction,
+      }),
+    );
   }
 }
 
@@ -145,8 +158,8 @@ function addUpIntegers(x: HostArray, sums: BigInt64Array, extents: Extents, reve
 }
 
 /**
- * The sums of the elements up to each one along a dimension; of integers and bools as int64. Calculated in float64 and
- * rounded to the dtype, so that long sums lose no digits. Throws a ShapeError.
+ * The sum of the elements up to each one along a dimension; int64 for integers and bools. Calculated in float64 and rounded to
+ * the dtype, so that long sums lose no digits. Throws a ShapeError.
  */
 export function cumsum(x: Tensor, dimension: number, ...rest: []): Tensor {
   refuseMore('cumsum', rest);

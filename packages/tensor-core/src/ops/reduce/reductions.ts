@@ -25,13 +25,13 @@ export interface ReductionAttributes {
 
 /** Options of `sum`, `mean`, `max`, `min` and their like. */
 export interface ReductionOptions {
-  /** The dimensions to fold; all when absent. Negative ones count from the back. */
+  /** The dimensions to fold; all if absent. Negative ones count from the back. */
   dims?: number | readonly number[];
-  /** Keep folded dimensions with length one. */
+  /** Whether to keep folded dimensions with length one. */
   keepDims?: boolean;
 }
 
-/** What is to be folded into what. */
+/** What to fold, and into what. */
 interface Fold extends ReductionAttributes {
   readonly output: TensorSpec;
 }
@@ -88,7 +88,7 @@ const foldAll: ReductionOptions = {};
 /** The names of `ReductionOptions`. */
 export const reductionOptions = ['dims', 'keepDims'] as const;
 
-/** The options, if they are ones. Throws a RooflineError (code OPTION or ARGUMENT). */
+/** The options, checked. Throws a RooflineError (code OPTION or ARGUMENT). */
 export function checkReduction<O extends { readonly keepDims?: boolean }>(
   name: string,
   options: O,
@@ -99,7 +99,7 @@ export function checkReduction<O extends { readonly keepDims?: boolean }>(
   return options;
 }
 
-/** A dimension of length 0 has no largest element (torch.amax refuses it in the same way). */
+/** Refuses dimensions of length 0, which have no largest element, as torch.amax does. */
 function requireElements(name: string, { shape }: TensorSpec, { dims }: ReductionAttributes): void {
   const empty = dims.find((dim) => shape[dim] === 0);
   if (empty === undefined) return;
@@ -108,13 +108,13 @@ function requireElements(name: string, { shape }: TensorSpec, { dims }: Reductio
   );
 }
 
-/** The sum of integers wraps around, as int64 does; low precision arrives and is summed in float32. */
+/** Sums of integers wrap around, as int64 does; low precision arrives, and is summed, in float32. */
 function sumGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims, output }: Fold): OnnxValue {
   const terms = isFloatingPoint(output.dtype) ? x : graph.cast(x, output.dtype);
   return sumNode(graph, terms, dims, keepDims);
 }
 
-/** 0/0, NaN, of nothing. Integers are summed in float64, which holds them exactly up to 2⁵³. */
+/** 0/0, NaN, for no elements. Integers are summed in float64, which is exact up to 2⁵³. */
 function meanGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims }: Fold): OnnxValue {
   const terms = isFloatingPoint(x.dtype) ? x : graph.cast(x, 'float64');
   const count = sizeOf(dims.map((dim) => x.shape[dim]!));
@@ -138,7 +138,7 @@ function extremumGraph(type: 'ReduceMax' | 'ReduceMin'): ReductionDefinition['on
   };
 }
 
-/** Dimensions from the front, ascending; a tensor without any takes 0 and -1, as in PyTorch, and folds nothing. */
+/** Dimensions counted from the front, ascending; a tensor without any accepts 0 and -1, as in PyTorch, and folds nothing. */
 export function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
   if (dims === undefined) return x.shape.map((_, i) => i);
   if (typeof dims === 'number') {
@@ -184,7 +184,7 @@ export const sum = reduction({
   gradient: (g, context) => unfold(g, context),
 });
 
-/** The arithmetic mean over `dims`; of integers in float32. */
+/** The arithmetic mean over `dims`; float32 for integers. */
 export const mean = reduction({
   name: 'mean',
   autocast: 'float32',
@@ -195,7 +195,7 @@ export const mean = reduction({
   gradient: (g, context) => unfold(div(g, foldedCount(context)), context),
 });
 
-/** Elements that equal the extremum share its gradient evenly, as those of torch.amax and torch.amin. */
+/** Elements that equal the extremum share its gradient evenly, as in torch.amax and torch.amin. */
 function shareAmongTies(g: Tensor, context: GradientContext<ReductionAttributes>): Tensor {
   const chosen = cast(equal(context.input(0), unfold(context.output(0), context)), g.dtype);
   const ties = sum(chosen, { dims: context.attributes.dims, keepDims: true });

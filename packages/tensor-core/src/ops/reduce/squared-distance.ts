@@ -10,8 +10,8 @@ import { type ReductionAttributes, reducedShape } from './reductions.ts';
 
 type Floats = Float32Array | Float64Array;
 
-// On the CPU in JavaScript: ONNX Runtime would first copy x to float64, and then take a pass for each node. Float64 is
-// never written to memory but for results, so that x is read twice and that is all.
+// On the CPU in JavaScript: ONNX Runtime would first copy x to float64, and then take a pass for each node. Only results are
+// written in float64, so memory traffic is two reads of x.
 
 const float64MeanOp = defineOp<ReductionAttributes>({
   name: 'float64Mean',
@@ -25,15 +25,15 @@ const float64MeanOp = defineOp<ReductionAttributes>({
   cpu: { kind: 'host', run: ([x], [mean], attributes) => meanOnHost(x!, mean!, attributes) },
 });
 
-/** The mean over `dims`, which are ascending and stay with length one, in float64. */
+/** The mean over `dims`, which are ascending and are kept with length one, in float64. */
 export function float64Mean(x: Tensor, dims: readonly number[]): Tensor {
   return applyOne(float64MeanOp, [x], { dims, keepDims: true });
 }
 
-/** Elements whose terms are added before their sum joins the others, so that few roundings follow one another. */
+/** Sums are made over blocks of so many elements first, so that few roundings follow one another. */
 const block = 1024;
 
-/** Sums up distances from the first element, so that equal elements have exactly their mean. */
+/** Sums distances from the first element, so that equal elements have an exact mean. */
 function meanOnHost(x: HostArray, mean: HostArray, { dims }: ReductionAttributes): void {
   const values = numbersOf(x) as Floats;
   const sums = mean.data as Float64Array;
@@ -52,7 +52,7 @@ function meanOnHost(x: HostArray, mean: HostArray, { dims }: ReductionAttributes
   for (let i = 0; i < sums.length; i++) sums[i] = origins[i]! + sums[i]! / count;
 }
 
-/** Σ (x - center), in four sums at a time, which the processor need not wait for. */
+/** Σ (x - center), in four independent sums, which do not wait for one another in the processor. */
 function sumOfDistances(values: Floats, begin: number, end: number, center: number): number {
   let total = 0;
   for (let from = begin; from < end; from += block) {
@@ -74,7 +74,7 @@ function sumOfDistances(values: Floats, begin: number, end: number, center: numb
   return total;
 }
 
-/** Σ (x - center)², as `sumOfDistances`. */
+/** Σ (x - center)², like `sumOfDistances`. */
 function sumOfSquares(values: Floats, begin: number, end: number, center: number): number {
   let total = 0;
   for (let from = begin; from < end; from += block) {
@@ -103,7 +103,7 @@ function sumOfSquares(values: Floats, begin: number, end: number, center: number
   return total;
 }
 
-/** Rows of `inner` elements each, one behind the other from `first`. */
+/** Rows of `inner` elements each, one after the other from `first`. */
 interface Rows {
   readonly first: number;
   readonly length: number;
@@ -137,7 +137,7 @@ function addDistances(
   }
 }
 
-/** Adds each column's Σ (x - center)², as `addDistances`. */
+/** Adds each column's Σ (x - center)², like `addDistances`. */
 function addSquares(
   sums: Float64Array,
   at: number,
@@ -238,8 +238,8 @@ const squaredDistanceBackwardOp = defineOp<Pick<ReductionAttributes, 'dims'>>({
 });
 
 /**
- * Calls `visit` for each piece of a tensor that is folded into neighbouring results: `length` rows of `inner` elements,
- * one behind the other from `first`, into the results from `at`. With `inner` 1 it is one row, into one result.
+ * Calls `visit` for each piece of a tensor that is folded into neighbouring results: `length` rows of `inner` elements, one
+ * after the other from `first`, into the results from `at`. With `inner` 1 it is one row, into one result.
  */
 function forEachFold(
   shape: Shape,
@@ -253,7 +253,7 @@ function forEachFold(
   while (d > 0 && !dims.includes(d - 1)) inner *= shape[--d]!;
   let length = 1;
   while (d > 0 && isFolded(d - 1)) length *= shape[--d]!;
-  // What is left around them, from the last to the first.
+  // The remaining outer dimensions, from the last to the first.
   const outer = shape.slice(0, d);
   const kept = outer.map((each, i) => (dims.includes(i) ? 1 : each));
   const strides = broadcastStrides(kept, contiguousStrides(kept), outer);

@@ -6,16 +6,16 @@ import { type Shape, sameShape, sizeOf } from '../../base/shape.ts';
 const lanes = 8;
 /** The most additions, one after another, into one running sum. */
 const longestChain = 64;
-/** Elements in a row below which it pays to fold rows together. */
+/** Below so many elements in a row it pays to fold rows together. */
 const wideRow = 64;
-/** Elements that one ReduceSum folds soon enough, whatever their order. */
+/** Up to so many elements one ReduceSum is fast enough, whatever their order. */
 const smallSize = 4096;
 
 /**
- * The sum of `x` over `dims` (ascending, from the front), which stay with length 1 if `keepDims`. ReduceSum alone would
- * add a million elements one after another, and float32 keeps four digits of that; here pieces are summed, then their
- * sums, so that no chain of additions is longer than 64 and the error grows with the logarithm of the length, as in
- * pairwise summation (Higham 1993). Memory is read once all the same. Integers wrap around.
+ * The sum of `x` over `dims` (ascending, from the front), which are kept with length 1 if `keepDims`. ReduceSum alone would
+ * add a million elements one after another, which leaves four digits in float32; here pieces are summed, then their sums, so
+ * that no chain of additions is longer than 64 and the error grows with the logarithm of the length, as in pairwise summation
+ * (Higham 1993). Memory is still read only once. Integers wrap around.
  */
 export function sumNode(
   graph: OnnxGraph,
@@ -24,7 +24,7 @@ export function sumNode(
   keepDims: boolean,
 ): OnnxValue {
   const shape = foldedShape(x.shape, dims, keepDims);
-  // ReduceSum would take no dimensions for all.
+  // To ReduceSum no dimensions would mean all.
   if (dims.length === 0) return x;
   const runs = mergeDimensions(x.shape, dims);
   if (sizeOf(x.shape) === 0 || (isFloatingPoint(x.dtype) && isQuick(runs))) {
@@ -47,7 +47,7 @@ function inShape(graph: OnnxGraph, x: OnnxValue, shape: Shape): OnnxValue {
   return sameShape(x.shape, shape) ? x : graph.reshape(x, shape);
 }
 
-/** Neighbouring dimensions that are all folded, or all kept, as one; with what remains around it when it is folded. */
+/** Neighbouring dimensions that are all folded, or all kept, as one; with what surrounds it when it is folded. */
 interface Run {
   readonly folded: boolean;
   readonly length: number;
@@ -64,7 +64,7 @@ function mergeDimensions(shape: Shape, dims: readonly number[]): Run[] {
     if (last?.folded === folded) last.length *= length;
     else merged.push({ folded, length });
   });
-  // From the last to the first: what lies inside has been folded, what lies outside has not.
+  // From the last to the first: inner dimensions have been folded by then, outer ones have not.
   return merged.map(({ folded, length }, i) => ({
     folded,
     length,
@@ -73,7 +73,7 @@ function mergeDimensions(shape: Shape, dims: readonly number[]): Run[] {
   }));
 }
 
-/** Whether one ReduceSum does. Of one matrix it would fold long columns by walking down each of them. */
+/** Whether one ReduceSum will do. Long columns of a single matrix it would fold by walking down each of them. */
 function isQuick(runs: readonly Run[]): boolean {
   const folded = runs.filter((run) => run.folded);
   const chain = sizeOf(folded.map(({ length }) => length));
@@ -88,7 +88,7 @@ function foldMiddle(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   if (length % piece !== 0) return foldHeadAndTail(graph, x, piece);
   const pieces = length / piece;
   if (inner > 1 && inner < wideRow) {
-    // Rows beside one another first, as wider rows; then each of those.
+    // First neighbouring rows, as wider rows; then each of those.
     const wide = foldMiddle(graph, inShape(graph, x, [outer, pieces, piece * inner]));
     return foldMiddle(graph, inShape(graph, wide, [outer, piece, inner]));
   }
@@ -96,14 +96,14 @@ function foldMiddle(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return foldMiddle(graph, inShape(graph, sums, [outer, pieces, inner]));
 }
 
-/** A length of pieces that suits the processor; one that divides `length`, if there is one near. */
+/** A length of pieces that suits the processor; one that divides `length`, if there is one close to it. */
 function pieceLength(length: number, inner: number): number {
   const most = inner === 1 ? 256 : inner < wideRow ? Math.min(longestChain, Math.ceil(256 / inner)) : 32;
   for (let piece = most; piece >= most / 4; piece--) if (length % piece === 0) return piece;
   return most;
 }
 
-/** As many whole pieces as there are, and the rest beside them. */
+/** As many whole pieces as there are, and the rest separately. */
 function foldHeadAndTail(graph: OnnxGraph, x: OnnxValue, piece: number): OnnxValue {
   const [outer, length, inner] = x.shape as [number, number, number];
   const cut = length - (length % piece);
@@ -117,12 +117,14 @@ function foldHeadAndTail(graph: OnnxGraph, x: OnnxValue, piece: number): OnnxVal
   return graph.node('Add', [foldMiddle(graph, part(0, cut)), foldMiddle(graph, part(cut, length))]);
 }
 
-/** In one node: along rows in the lanes of ReduceSum; else, for several columns at a time, as a product with ones. */
+/**
+ * Folds in one node: along rows in the lanes of ReduceSum; otherwise, for several columns at a time, as a product with ones.
+ */
 function foldOnce(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const [outer, length, inner] = x.shape as [number, number, number];
   // ReduceSum adds integers in float64, which rounds them above 2⁵³; products keep all their bits.
   if (!isFloatingPoint(x.dtype) || (outer === 1 && inner > 1)) return foldByProduct(graph, x);
-  // A last dimension of length 1 would hide from ReduceSum that it folds along rows.
+  // With a last dimension of length 1 ReduceSum would not notice that it folds along rows.
   const rows = inner === 1 ? inShape(graph, x, [outer, length]) : x;
   const shape = inner === 1 ? [outer] : [outer, inner];
   const sums = graph.node('ReduceSum', [rows, graph.integers([1])], { keepdims: 0 }, { shape });

@@ -22,18 +22,15 @@ export interface VarianceOptions extends ReductionOptions {
 const knownOptions = [...reductionOptions, 'correction'];
 
 /**
- * The variance over `dims`, all by default: the sum of the squared distances from the mean, over the number of elements
- * less `correction`. Two passes (Chan et al. 1983) in float64, rounded at the end: a mean far from zero costs no digits,
- * and no square is too large or too small. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for
- * integers.
+ * The variance over `dims`, all by default: the sum of the squared distances from the mean, divided by the number of elements
+ * minus `correction`. Two passes (Chan et al. 1983) in float64, rounded at the end: a mean far from zero costs no digits, and
+ * no square is too large or too small. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for integers.
  */
 export function variance(x: Tensor, options: VarianceOptions = {}): Tensor {
   return scope(() => cast(float64Variance('var', x, options), x.dtype));
 }
 
-/**
- * The square root of `variance`, also where that lies beyond the dtype; its gradient where it is 0 is 0, as torch.std's.
- */
+/** The square root of `variance`, even if that is beyond the dtype. Where it is 0 its gradient is 0, as in torch.std. */
 export function std(x: Tensor, options: VarianceOptions = {}): Tensor {
   return scope(() => cast(rootOfVariance(float64Variance('std', x, options)), x.dtype));
 }
@@ -46,7 +43,7 @@ function float64Variance(name: string, x: Tensor, options: VarianceOptions): Ten
   }
   checkNumber(name, 'the correction', correction);
   const folded = foldedDims(name, x, dims);
-  // The mean takes no part in the gradient: the distances from it sum to zero.
+  // The mean does not contribute to the gradient, because the distances from it sum to zero.
   const mean = float64Mean(x.detach(), folded);
   const squares = squaredDistance(x, mean, { dims: folded, keepDims });
   const count = sizeOf(folded.map((dim) => x.shape[dim]!));

@@ -75,18 +75,18 @@ const concatOp = defineOp<ConcatAttributes>({
   },
 });
 
-/** Whether `x` is [0], which fits behind every shape, as in torch.cat: what a list is begun with. */
+/** Whether `x` has the shape [0], which fits every other, as in torch.cat: to start a list with. */
 function isSkipped({ shape }: TensorSpec): boolean {
   return shape.length === 1 && shape[0] === 0;
 }
 
-/** The one whose shape the others must have. */
+/** The input whose shape the others must have. */
 function leadingOf<T extends TensorSpec>(inputs: readonly T[]): T {
   return inputs.find((input) => !isSkipped(input)) ?? inputs[0]!;
 }
 
 /**
- * Joins tensors along a dimension that they already have, in the promoted dtype; one of shape [0] fits behind all, as in
+ * Joins tensors along a dimension that they already have, in the promoted dtype; one of shape [0] fits all others, as in
  * torch.cat. Throws a ShapeError.
  */
 export function concat(tensors: readonly Tensor[], dimension = 0, ...rest: []): Tensor {
@@ -122,7 +122,7 @@ export function stack(tensors: readonly Tensor[], dimension = 0, ...rest: []): T
   );
 }
 
-/** The first of them. */
+/** Checks the list, and returns its first tensor. */
 function checkTensors(op: string, tensors: readonly Tensor[]): Tensor {
   if (!Array.isArray(tensors) || tensors.length === 0) {
     throw new ShapeError(`${op}: takes a list of at least one tensor.`);

@@ -5,8 +5,8 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { reshape } from './views.ts';
 
 /**
- * The dimensions from `start` to `end`, both included, as one; all of them by default. A tensor without dimensions
- * gets one. A view where the elements lie densely, else a copy. Throws a ShapeError.
+ * The dimensions from `start` to `end`, both included, as one; all of them by default. A tensor without dimensions gets one. A
+ * view if the elements are dense, otherwise a copy. Throws a ShapeError.
  */
 export function flatten(x: Tensor, start = 0, end = -1, ...rest: []): Tensor {
   requireTensor('flatten', x);

@@ -51,7 +51,7 @@ const sliceBackwardOp = defineOp<SliceBackwardAttributes>({
   },
 });
 
-/** A tensor of zeros of `shape` that has `g` where a slice was taken. */
+/** Zeros of `shape`, with `g` where a slice was taken. */
 export function sliceBackward(
   g: Tensor,
   shape: Shape,

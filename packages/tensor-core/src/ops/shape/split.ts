@@ -6,8 +6,8 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { slice } from './views.ts';
 
 /**
- * Views of `x` one behind the other along a dimension: of `lengths` elements each, the last of what is left, or of
- * the lengths of a list, which must sum to the whole. Throws a ShapeError.
+ * Consecutive views of `x` along a dimension: of `lengths` elements each, the last with what is left, or of the lengths in a
+ * list, which must sum to the whole. Throws a ShapeError.
  */
 export function split(x: Tensor, lengths: number | readonly number[], dimension = 0, ...rest: []): Tensor[] {
   refuseMore('split', rest);
@@ -39,8 +39,8 @@ function equalLengths(x: Tensor, length: number, dimension: number): number[] {
 }
 
 /**
- * At most `count` views of `x` one behind the other along a dimension, all of one length but the last; fewer where
- * the length does not allow so many. Throws a ShapeError.
+ * At most `count` consecutive views of `x` along a dimension, all of one length except the last; fewer if the length does not
+ * allow so many. Throws a ShapeError.
  */
 export function chunk(x: Tensor, count: number, dimension = 0, ...rest: []): Tensor[] {
   refuseMore('chunk', rest);

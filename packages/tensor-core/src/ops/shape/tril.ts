@@ -23,12 +23,15 @@ import { unsqueeze } from './views.ts';
 
 interface LowerTriangleAttributes {
   readonly name: string;
-  /** Elements [i, j] with j <= i + diagonal stay. */
+  /** Elements [i, j] with j <= i + diagonal are kept. */
   readonly diagonal: number;
   readonly fill: 'zero' | 'negativeInfinity';
 }
 
-const kernel = kernelVariants(kernelSource('shape/lower_triangle.cu'), 'lower_triangle', 'ppliiif');
+const kernel = kernelVariants(kernelSource('shape/lower_triangle.cu'), 'lower_triangle', {
+  ...{ x: 'pointer', y: 'pointer', matrices: 'int64', rows: 'int32', columns: 'int32' },
+  ...{ diagonal: 'int32', fill: 'float32' },
+});
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;
@@ -66,13 +69,13 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
   },
 });
 
-// ONNX Runtime's has integers and bools of 8 bytes only.
+// ONNX Runtime's Trilu takes integers and bools of 8 bytes only.
 function lowerTriangle(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   const wide = isFloatingPoint(x.dtype) ? x : graph.cast(x, 'int64');
   return graph.cast(graph.node('Trilu', [wide, graph.scalar('int64', diagonal)], { upper: 0 }), x.dtype);
 }
 
-/** x where elements stay, else 0 - ∞. To what stays -0 is added, which changes nothing, not -0 and not NaN. */
+/** x where elements are kept, otherwise 0 - ∞. To kept elements -0 is added, which changes nothing, not even -0 and NaN. */
 function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   const [rows, columns] = x.shape.slice(-2) as [number, number];
   const data = new Uint8Array(rows * columns);
@@ -85,7 +88,7 @@ function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   return graph.node('Add', [lowerTriangle(graph, x, diagonal), added], {}, x);
 }
 
-/** Of the elements of a matrix, those with j <= i + diagonal. */
+/** The fraction of a matrix's elements that have j <= i + diagonal. */
 function keptFraction(shape: Shape, diagonal: number): number {
   const [rows, columns] = shape.slice(-2) as [number, number];
   let kept = 0;
@@ -114,16 +117,21 @@ function launch(
     .kernel(
       kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length, OFFSET: offsetType(rows * columns) }),
     )
-    .launch([blocks, Math.min(matrices, maxGridY), 1], threads, 0, [
-      x!.address,
-      y!.address,
-      matrices,
-      rows,
-      columns,
-      // All that lies further off is the same, and fits 32 bits.
-      Math.min(Math.max(diagonal, -rows), columns),
-      fill === 'zero' ? 0 : -Infinity,
-    ]);
+    .launch(
+      [blocks, Math.min(matrices, maxGridY), 1],
+      threads,
+      0,
+      kernel.byName({
+        x: x!.address,
+        y: y!.address,
+        matrices,
+        rows,
+        columns,
+        // Diagonals beyond the matrix do the same, and this one fits 32 bits.
+        diagonal: Math.min(Math.max(diagonal, -rows), columns),
+        fill: fill === 'zero' ? 0 : -Infinity,
+      }),
+    );
 }
 
 /** Each matrix [T, S] of x with zeros where j > i + diagonal, a whole number. Throws a ShapeError. */
@@ -135,8 +143,8 @@ export function tril(x: Tensor, diagonal = 0, ...rest: []): Tensor {
 }
 
 /**
- * Attention scores [..., T, S] with -∞ where key j lies after query i: j > i + S - T, so that the last query
- * sees every key. Throws a ShapeError or DTypeError.
+ * Attention scores [..., T, S] with -∞ where key j comes after query i: j > i + S - T, so that the last query sees every key.
+ * Throws a ShapeError or DTypeError.
  */
 export function causalMask(scores: Tensor, ...rest: []): Tensor {
   requireTensor('causalMask', scores);

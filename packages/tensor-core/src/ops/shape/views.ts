@@ -63,7 +63,7 @@ export function permute(x: Tensor, order: readonly number[], ...rest: []): Tenso
 }
 
 /**
- * Swaps two dimensions; the last two by default. A view. Of a tensor without any, 0 and -1 are taken, as in PyTorch. Throws a
+ * Swaps two dimensions; the last two by default. A view. A tensor without any accepts 0 and -1, as in PyTorch. Throws a
  * ShapeError.
  */
 export function transpose(x: Tensor, dimension0 = -2, dimension1 = -1, ...rest: []): Tensor {
@@ -97,7 +97,7 @@ const reshapeView = defineView<ShapeAttributes>({
   gradient: ({ gradients, inputSpecs }) => [reshape(gradients[0]!, inputSpecs[0]!.shape)],
 });
 
-/** Another shape over the same storage; one length may be -1. Throws a ShapeError where that needs a copy. */
+/** Another shape of the same storage; one length may be -1. Throws a ShapeError if that needs a copy. */
 export function view(x: Tensor, shape: Shape, ...rest: []): Tensor {
   refuseMore('view', rest);
   return applyView(reshapeView, x, { shape: inferLength('view', x, shape) });
@@ -131,8 +131,8 @@ function inferLength(op: string, x: Tensor, shape: Shape): Shape {
 }
 
 /**
- * Strides that show `shape` over `input` without a copy, or null. Input dimensions that lie densely behind one
- * another form runs; each run must be covered by whole output dimensions.
+ * Strides of `shape` over `input` without a copy, or null. Input dimensions that are dense in one another form runs; each run
+ * must be covered by whole output dimensions.
  */
 function stridesAfterReshape(input: Layout, shape: Shape): number[] | null {
   if (isContiguous(input.shape, input.strides)) return contiguousStrides(shape);
@@ -164,7 +164,7 @@ const expandView = defineView<ShapeAttributes>({
     strides: broadcastStrides(input.shape, input.strides, shape),
     offset: input.offset,
   }),
-  // Summing back over the repeated dimensions is the backward pass's own last step.
+  // The backward pass itself sums over the repeated dimensions.
   gradient: ({ gradients }) => gradients,
 });
 
@@ -204,7 +204,7 @@ const sliceView = defineView<SliceAttributes>({
 
 /**
  * Elements `start`, `start + step`... below `end` along one dimension, as Python's x[start:end:step]. A view. Throws a
- * ShapeError for what is no whole number, and for steps below 1.
+ * ShapeError for arguments that are not whole, and for steps below 1.
  */
 export function slice(x: Tensor, dimension: number, start = 0, end?: number, step = 1, ...rest: []): Tensor {
   requireTensor('slice', x);
@@ -239,8 +239,7 @@ export function select(x: Tensor, dimension: number, index: number, ...rest: [])
 }
 
 /**
- * Removes a dimension of length one, and keeps any other. A view. Of a scalar, dimensions 0 and -1 are taken too. Throws a
- * ShapeError.
+ * Removes a dimension of length one, and keeps any other. A view. A scalar accepts dimensions 0 and -1. Throws a ShapeError.
  */
 export function squeeze(x: Tensor, dimension: number, ...rest: []): Tensor {
   requireTensor('squeeze', x);

@@ -3,7 +3,9 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { reshape, transpose } from '../shape/views.ts';
 import { dimensionOf } from './one-dimension.ts';
 
-/** Applies `fn`, which works along the last dimension, along another one, by transposed views. A scalar is a row of one. */
+/**
+ * Applies `fn`, which works along the last dimension, along another one, through transposed views. A scalar is a row of one.
+ */
 export function alongLastDimension(
   op: string,
   x: Tensor,

@@ -6,16 +6,16 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { tracing } from '../../tensor/tracing.ts';
 import { toTypedArray } from '../transfer.ts';
 
-/** What an index must be, in words for the error. */
+/** The valid indices, and words for the error. */
 export interface IndexRange {
   readonly op: string;
-  /** What an index of this op is called. */
+  /** The name of an index in this op. */
   readonly role: 'id' | 'index' | 'target';
   /** Indices are 0..length - 1. */
   readonly length: number;
-  /** What has this length, such as "a table of 4 rows". */
+  /** What has that length, such as "a table of 4 rows". */
   readonly within: string;
-  /** One more index that is taken. */
+  /** One more valid index. */
   readonly ignored?: number;
 }
 
@@ -35,14 +35,14 @@ export function outOfRange(index: number, position: number, { op, role, within }
 let checked: boolean | null = null;
 
 /**
- * Whether ROOFLINE_CHECK_INDICES=1 asks for indices on a GPU to be read back and checked, which waits for the GPU;
- * else one out of range gives NaN there. Read once.
+ * Whether ROOFLINE_CHECK_INDICES=1 asks for indices on a GPU to be read back and checked, which waits for the GPU; otherwise
+ * an index out of range gives NaN there. Read once.
  */
 function checksIndices(): boolean {
   return (checked ??= process.env.ROOFLINE_CHECK_INDICES === '1');
 }
 
-/** The check as an op, which gives nothing: what a program runs in the place of a read by the host. */
+/** The check as an op without outputs, which a compiled function runs in place of a read by the host. */
 const checkIndicesOp = defineOp<IndexRange>({
   name: 'checkIndices',
   autocast: 'none',

@@ -3,13 +3,13 @@ import type { StridedMemory, TensorSpec } from '../../base/memory-view.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { contiguousStrides, sizeOf } from '../../base/shape.ts';
 
-/** Memory for a dense tensor of that dtype and shape, until the op at hand is queued. */
+/** Memory for a dense tensor of that dtype and shape, until the current op is queued. */
 export function denseWorkspace(context: CudaContext, { dtype, shape }: TensorSpec): StridedMemory {
   const address = context.workspace(sizeOf(shape) * byteSize(dtype));
   return { address, dtype, shape, strides: contiguousStrides(shape) };
 }
 
-/** `x` densely in memory of the op at hand, for kernels that cannot read it as it lies. */
+/** A dense copy of `x` until the current op is queued, for kernels that cannot read its layout. */
 export function denseCopy(
   context: CudaContext,
   { address, dtype, shape, strides }: StridedMemory,

@@ -2,7 +2,7 @@ import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { TypedArray } from '../../base/dtype.ts';
 import { fromBits16, toBits16 } from '../../base/float16.ts';
 
-/** Elements that JavaScript calculates with: anything but the bits of low precision. */
+/** Elements that JavaScript can calculate with: anything but the raw bits of low precision. */
 export type NumberArray = Exclude<TypedArray, Uint16Array>;
 
 /** The elements of an array as numbers: itself, or low precision as float32. */

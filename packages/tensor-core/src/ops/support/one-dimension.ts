@@ -3,7 +3,7 @@ import type { MemoryView, StridedMemory } from '../../base/memory-view.ts';
 import { type Shape, normalizeDimension, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
-/** A dense tensor seen as [outer, length, inner] around one of its dimensions. */
+/** A dense tensor as [outer, length, inner] around one of its dimensions. */
 export interface Extents {
   readonly outer: number;
   readonly length: number;
@@ -20,13 +20,16 @@ export function extentsAround(shape: Shape, dimension: number | null): Extents {
   };
 }
 
-/** A dimension from the front; a tensor without dimensions takes 0 and -1, as in PyTorch. Throws a ShapeError or DTypeError. */
+/**
+ * A dimension counted from the front; a tensor without dimensions accepts 0 and -1, as in PyTorch. Throws a ShapeError or
+ * DTypeError.
+ */
 export function dimensionOf(op: string, x: Tensor, dimension: number): number {
   requireTensor(op, x);
   return normalizeDimension(op, dimension, Math.max(1, x.rank));
 }
 
-// Too few threads for a GPU, each with a long way to go.
+// Fewer columns would be too few threads for a GPU, each with long work.
 const fewColumns = 4096;
 const longColumn = 1024;
 
@@ -35,7 +38,7 @@ export function columnsAreFew({ outer, length, inner }: Extents): boolean {
   return outer * inner < fewColumns && length > longColumn;
 }
 
-/** The elements at `address`, with the dimension in the middle of `extents` seen last. */
+/** The elements at `address`, with the middle dimension of `extents` moved last. */
 export function middleLast(
   { dtype }: MemoryView,
   address: number,

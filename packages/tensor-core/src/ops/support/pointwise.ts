@@ -24,9 +24,9 @@ import { cast } from '../copy/cast.ts';
 import { notATensor, refuseMore } from '../../op/require-tensor.ts';
 
 /**
- * An operand of a binary op. The result's dtype is torch.result_type's: the highest category (bool, integer, floating
- * point) wins, and inside it a tensor with dimensions before one without, and that before a number. A whole number is
- * an integer, any other a float.
+ * An operand of a binary op. The result's dtype is torch.result_type's: the highest category (bool, integer, floating point)
+ * wins, and within it a tensor with dimensions over one without, and that over a number. A whole number is an integer, any
+ * other a float.
  */
 export type Operand = Tensor | number;
 
@@ -46,7 +46,7 @@ interface UnaryDefinition {
   readonly gradient?: (g: Tensor, read: Tensor) => Tensor;
   /** FLOPs per element. Default 1. */
   readonly flops?: number;
-  /** Of a fused op, the same in smaller ones; see `ComputeOp`. */
+  /** For a fused op, the same in smaller ones; see `ComputeOp`. */
   readonly reference?: (x: Tensor) => Tensor;
 }
 
@@ -95,29 +95,29 @@ function inFloat64(fn: (a: number) => number): HostLowering<undefined> {
 }
 
 interface BinaryGradient {
-  /** What `rule` reads: operands and the output. */
+  /** What the gradient reads: operands and the output. */
   readonly reads: readonly ('a' | 'b' | 'output')[];
   readonly rule: (values: { g: Tensor; a: Operand; b: Operand; output: Tensor }) => Tensor;
 }
 
 interface BinaryDefinition {
   readonly name: string;
-  /** Default `promote`, which with a number is nothing to do. */
+  /** Default `promote`, which has nothing to do for a number. */
   readonly autocast?: AutocastClass;
-  /** Of a number with a tensor behind it. Default that of the op. */
+  /** For a number followed by a tensor. Default that of the op. */
   readonly autocastAfterNumber?: AutocastClass;
   /** The output's dtype from the promoted one. Default: the same. */
   readonly dtype?: (promoted: DType) => DType;
   /**
-   * Rounds a number to a low-precision dtype that the other operand decides. A comparison must: 0.1 equals what 0.1
-   * was rounded to. Default: it is calculated with unrounded.
+   * Whether a number is rounded to the other operand's low-precision dtype first, as comparisons must: 0.1 equals what 0.1 was
+   * rounded to. Default: it is not rounded.
    */
   readonly roundsFirst?: boolean;
   /** CUDA C++ over the operands' names. */
   readonly expression: (a: string, b: string) => string;
-  /** ONNX's operator of the same two inputs, or the nodes that calculate `result` from them. */
+  /** ONNX's operator for the same two inputs, or the nodes that calculate `result` from them. */
   readonly onnx: string | ((graph: OnnxGraph, a: OnnxValue, b: OnnxValue, result: TensorSpec) => OnnxValue);
-  /** ONNX's operator of two bools, where it is another one. Default: they are calculated with as 0 and 1. */
+  /** ONNX's operator for two bools, if it is another one. Default: they are treated as 0 and 1. */
   readonly onnxOfBools?: string;
   /** The gradients of both operands; none for comparisons. */
   readonly gradients?: readonly [BinaryGradient, BinaryGradient];
@@ -158,8 +158,9 @@ function notAnOperand(name: string, a: unknown, b: unknown): DTypeError {
 }
 
 /**
- * Dtypes meet: a tensor whose values the promoted dtype may not hold is rounded to it first, as in PyTorch. That is one
- * without dimensions of a wider dtype, or one of integers beside low precision, whose kernels calculate in float32.
+ * For operands of different dtypes: a tensor whose values the promoted dtype may not hold is rounded to it first, as in
+ * PyTorch. That is one without dimensions of a wider dtype, or integers with low precision, whose kernels calculate in
+ * float32.
  */
 function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor): Tensor {
   const dtype = resultType(a, b);
@@ -168,13 +169,13 @@ function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor): Tensor {
   return scope(() => applyOne(op, [roundsA ? cast(a, dtype) : a, roundsB ? cast(b, dtype) : b], undefined));
 }
 
-/** Whether `x` has values that the dtype which it is calculated with would round away. */
+/** Whether `x` may have values that must be rounded to `dtype` first. */
 function mustRound({ dtype: own }: Tensor, dtype: DType): boolean {
   if (own === dtype || own === 'bool') return false;
   return byteSize(dtype) === 2 || promote(own, dtype) !== dtype;
 }
 
-/** Where the number changes the dtype, as a fraction beside integers, it is calculated in that, also for a bool. */
+/** If the number changes the dtype, as a fraction does for integers, the op runs in that dtype, also for a bool. */
 function withNumber(
   name: string,
   op: ComputeOp<ScalarAttributes>,
@@ -252,7 +253,7 @@ function binaryWithNumber(definition: BinaryDefinition, side: 'left' | 'right'):
   });
 }
 
-/** The op's nodes over both operands as `dtype`. ONNX has hardly an operator of bools. */
+/** The op's nodes on both operands cast to `dtype`. ONNX has hardly any operators for bools. */
 function binaryNode(
   graph: OnnxGraph,
   { onnx, onnxOfBools }: BinaryDefinition,
@@ -309,7 +310,7 @@ function specOf({ shape, dtype }: TensorSpec): TensorSpec {
   return { shape, dtype: lowered(dtype) };
 }
 
-// On the CPU low-precision tensors are calculated in float32 and rounded by the device afterwards.
+// On the CPU low precision is calculated in float32, and rounded by the device afterwards.
 function lowered(dtype: DType): DType {
   return dtype === 'float16' || dtype === 'bfloat16' ? 'float32' : dtype;
 }

@@ -6,7 +6,7 @@ import { codeOf } from '../../op/kernel-arguments/dtype-code.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
 import type { KernelVariants } from '@roofline/cuda';
 
-/** How a kernel that includes row.cuh shares rows out over threads; the macros are explained there. */
+/** How a kernel that includes row.cuh distributes rows over threads; the macros are explained there. */
 export interface RowPlan {
   readonly defines: {
     readonly ELEMENT: string;
@@ -58,24 +58,28 @@ export function rowPlan(dtype: DType, columns: number, length: number, budget = 
   return plan;
 }
 
-/** Launches a kernel (x, ..., rows, columns) whose `tensors` all have one shape and dtype, row by row. */
+/**
+ * Launches a kernel whose parameters are pointers to `tensors`, by name, then `rows` and `columns`. The tensors all have one
+ * shape and dtype, and are worked on row by row.
+ */
 export function launchRows(
   context: CudaContext,
   kernel: KernelVariants,
-  tensors: readonly MemoryView[],
+  tensors: Readonly<Record<string, MemoryView>>,
 ): void {
-  const { size, shape, dtype } = tensors[0]!;
+  const list = Object.values(tensors);
+  const { size, shape, dtype } = list[0]!;
   if (size === 0) return;
   const columns = shape[shape.length - 1]!;
   const rows = size / columns;
-  const plan = rowPlan(dtype, columns, vectorLength(columns, tensors));
-  const arguments_: number[] = [];
-  for (const tensor of tensors) arguments_.push(tensor.address);
-  arguments_.push(rows, columns);
-  const { defines, rowsPerBlock } = plan;
+  const { defines, rowsPerBlock } = rowPlan(dtype, columns, vectorLength(columns, list));
+  const values: Record<string, number> = {};
+  for (const name in tensors) values[name] = tensors[name]!.address;
+  values.rows = rows;
+  values.columns = columns;
   context
     .kernel(kernel(defines))
-    .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, arguments_);
+    .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, kernel.byName(values));
 }
 
 function makePlan(dtype: DType, columns: number, length: number, budget: RegisterBudget): RowPlan {
@@ -99,7 +103,7 @@ function shareOut(vectors: number, length: number, { preferredElements, mostElem
     Math.max(1, elements / length),
   );
   const widest = Math.min(maxBlockThreads, Math.max(32, nextPowerOfTwo(vectors / preferred!)));
-  // Half the threads with more vectors each may leave fewer of them idle.
+  // Half the threads, with more vectors each, may leave fewer idle.
   const [best] = [widest, widest / 2]
     .map((threads) => ({ threads, vectors: Math.ceil(vectors / threads) }))
     .filter((share) => share.threads >= 32 && share.vectors <= most!)

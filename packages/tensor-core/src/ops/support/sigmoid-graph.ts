@@ -1,8 +1,8 @@
 import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 
 /**
- * 1 + e^-x, by which x·σ(x) divides. ONNX Runtime's Sigmoid is a rational function with an absolute error of 1e-7: it
- * is 17 % off at -15 and 0 from -18 on. On one core it takes half the time; inside swiglu that does not show.
+ * 1 + e^-x, the divisor in x·σ(x). ONNX Runtime's Sigmoid is a rational function with an absolute error of 1e-7: it is 17 %
+ * off at -15, and 0 from -18 on. On one core it takes half the time, but that makes no difference inside swiglu.
  */
 export function onePlusExpMinus(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const power = graph.node('Exp', [graph.node('Neg', [x])]);
@@ -18,7 +18,7 @@ export function sigmoidNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return graph.node('Div', [numerator, graph.node('Add', [power, one])]);
 }
 
-/** 1 + x·σ(-x), by which σ(x) becomes the slope of x·σ(x). σ(-x) is 1 - σ(x) without its cancellation. */
+/** 1 + x·σ(-x), which times σ(x) is the slope of x·σ(x). σ(-x) is 1 - σ(x) without its cancellation. */
 export function onePlusXTimesSigmoidMinus(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const one = graph.scalar(x.dtype, 1);
   const onePlusExp = graph.node('Add', [graph.node('Exp', [x]), one]);

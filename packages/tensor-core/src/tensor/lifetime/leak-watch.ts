@@ -5,14 +5,14 @@ import { type Shape, formatShape } from '../../base/shape.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Region } from '../storage/write-versions.ts';
 
-/** What a handle outside every scope holds, to be freed if the garbage collector finds it undisposed. */
+/** What a handle outside every scope holds, freed if the garbage collector finds it undisposed. */
 export interface Held {
   readonly storage: Storage;
   readonly dtype: DType;
   readonly shape: Shape;
   /** The tape entry that made the tensor, once there is one. */
   node: TapeNode | null;
-  /** Where it lies among its storage's parameters, while it is a leaf that requires a gradient. */
+  /** Its region among its storage's parameters, while it is a leaf that requires a gradient. */
   region: Region | null;
 }
 
@@ -33,8 +33,8 @@ const collected = new FinalizationRegistry<Held>(({ storage, node, region, dtype
 });
 
 /**
- * Watches a handle until `stopWatching` is given the result. Tensors inside a scope are freed with it, so only those
- * outside are watched: it costs host time.
+ * Watches a handle until `stopWatching` is called with the result. Tensors in a scope are freed with it, so only those outside
+ * are watched, which costs host time.
  */
 export function watchForLeak(
   handle: Omit<Held, 'node' | 'region'> & { readonly node: TapeNode | null },

@@ -17,10 +17,10 @@ export abstract class Scoped {
     return this.scope;
   }
 
-  /** Called when this leaves all scopes (false) or enters one again (true). */
+  /** Called when it leaves all scopes (false) or enters one again (true). */
   protected abstract ownershipChanged(isOwned: boolean): void;
 
-  /** Hands this over to another scope, or to its user alone (null); internal, see `keep`. */
+  /** Moves it to another scope, or out of all of them (null); internal, see `keep`. */
   moveTo(scope: Scope | null): void {
     const before = this.scope;
     if (before === scope) return;
@@ -33,7 +33,7 @@ export abstract class Scoped {
 /** The tensors to free when a `scope` call ends. */
 export class Scope {
   readonly parent: Scope | null;
-  /** With some that have left since; null for none. */
+  /** May still list some that have left; null for none. */
   #owned: Scoped[] | null = null;
 
   constructor(parent: Scope | null) {
@@ -45,7 +45,7 @@ export class Scope {
     else this.#owned.push(scoped);
   }
 
-  /** Frees what is still this scope's. */
+  /** Frees what this scope still owns. */
   dispose(): void {
     const owned = this.#owned;
     if (owned === null) return;
@@ -62,10 +62,9 @@ export function currentScope(): Scope | null {
 }
 
 /**
- * Runs `fn` and frees every tensor made inside that it neither returns nor `keep`s. Tensors are found in
- * returned arrays and plain objects too, and pass to the enclosing scope. What the tape saved lives on until
- * the backward pass has used it. `fn` must not be async: its tensors could not be told from its caller's; that
- * throws a RooflineError, and frees what was made.
+ * Runs `fn` and frees every tensor made inside that it neither returns nor `keep`s. Returned tensors, also in arrays and plain
+ * objects, pass to the enclosing scope. What the tape saved lives on until the backward pass has used it. `fn` must not be
+ * async, because its tensors could not be told from its caller's: that throws a RooflineError, and frees what was made.
  *
  * @example
  * ```ts
@@ -90,26 +89,26 @@ export function scope<T>(fn: () => T): T {
   }
 }
 
-/** Takes `tensor` out of every scope: from now on it is its owner's to dispose. */
+/** Takes `tensor` out of every scope: from now on its owner must dispose of it. */
 export function keep<T extends Scoped>(tensor: T): T {
   if (!(tensor instanceof Scoped)) throw wrongArgument('keep', 'what it keeps', 'a tensor', tensor);
   tensor.moveTo(null);
   return tensor;
 }
 
-/** Gives what `value` holds to the scope around; all of it or, where there is a promise in it, nothing. */
+/** Moves all tensors in `value` to the enclosing scope; none, if there is a promise in it. */
 function handOver(value: unknown, from: Scope): void {
   if (value instanceof Scoped) {
     if (value.endsWith === from) value.moveTo(from.parent);
   } else if (typeof value === 'object' && value !== null) {
     const held = heldBy(value);
     for (const scoped of held) if (scoped.scope === from) scoped.moveTo(from.parent);
-    // Behind all others: the gradient of a leaf that stays, stays with it.
+    // After all others: the gradient of a leaf that stays, stays with it.
     for (const scoped of held) if (scoped.endsWith === from) scoped.moveTo(from.parent);
   }
 }
 
-/** What arrays and plain objects hold, however deep; they may lead back to themselves. */
+/** What arrays and plain objects hold, at any depth; they may be circular. */
 function heldBy(value: object): Scoped[] {
   const found: Scoped[] = [];
   const reached = new Set<object>([value]);

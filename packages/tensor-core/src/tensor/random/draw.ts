@@ -1,22 +1,22 @@
 import { AutogradError } from '../../base/errors.ts';
 import { type Generator, type GeneratorState, withoutMoves } from './generator.ts';
 
-/** A call that takes random words. Each of its runs, one in eager and one in each replay, takes them anew. */
+/** A call that takes random words. Each of its runs, the eager one and each replay, takes new ones. */
 export interface Draw {
   readonly generator: Generator;
-  /** Elements. */
+  /** How many elements. */
   readonly count: number;
-  /** Where the words of the latest run begin. */
+  /** The place of the latest run's words. */
   readonly place: GeneratorState;
-  /** Takes the words of a run; gives their place. */
+  /** Takes the words of a run; returns their place. */
   take(): GeneratorState;
 }
 
-/** What draws meet while a function runs: they are written down, or must repeat those that were. */
+/** What happens to draws while a function runs: they are recorded, or must repeat recorded ones. */
 interface Frame {
   readonly kind: 'record' | 'repeat';
   readonly draws: Draw[];
-  /** Of `repeat`: how many have been repeated. */
+  /** How many of `repeat` have been repeated. */
   position: number;
   readonly outer: Frame | null;
 }
@@ -39,14 +39,14 @@ export function recordDraws<T>(draws: Draw[], fn: () => T): T {
 }
 
 /**
- * Runs `fn`, whose calls get the numbers of the latest runs of `draws`, one after the other; generators are afterwards where
- * they were, also those that `fn` seeds. Throws an AutogradError where they are not the calls that were written down.
+ * Runs `fn`, whose calls get the numbers of the latest runs of `draws`, one after the other; afterwards generators are where
+ * they were, also those that `fn` seeds. Throws an AutogradError if the calls are not those recorded.
  */
 export function repeatDraws<T>(draws: readonly Draw[], fn: () => T): T {
   return withoutMoves(() => within('repeat', [...draws], fn));
 }
 
-/** Whether draws are being written down or repeated: each must be seen. */
+/** Whether draws are being recorded or repeated, so that each must be seen. */
 export function areDrawsFollowed(): boolean {
   return innermost !== null;
 }
@@ -79,7 +79,7 @@ class FreshDraw implements Draw {
 
 function repeated(frame: Frame, generator: Generator, count: number): Draw {
   const first = frame.draws[frame.position++];
-  // One that was seeded since is the same; one that the function makes is another of the same seed.
+  // A generator that was seeded since is the same one; one that the function makes has the same seed.
   const isSame = first?.generator === generator || first?.place.seed === generator.seed;
   if (!first || !isSame || first.count !== count) {
     throw new AutogradError(

@@ -1,19 +1,19 @@
 import { RooflineError, checkCount, checkObject, describeValue, wrongArgument } from '@roofline/cuda/host';
 import { dependOn, tracing } from '../tracing.ts';
 
-/** Where in its sequence a generator is, which is all that its next numbers depend on. */
+/** A generator's place in its sequence, which is all that its next numbers depend on. */
 export interface GeneratorState {
   readonly seed: number;
   /** The next unused block of four random words. */
   readonly offset: number;
 }
 
-/** Takes each generator that has been moved, since the innermost `withoutMoves` began, back; null outside of one. */
+/** Undoes the moves of each generator since the innermost `withoutMoves` began; null outside of one. */
 let moved: Map<Generator, () => void> | null = null;
 
 /**
- * Where random numbers come from: a seed, and how many blocks of the counter have been used. Equal seeds and
- * calls give equal numbers on every device. Make it outside of a compiled function, whose replays go on where it is.
+ * A source of random numbers: a seed, and how many blocks of the counter have been used. Equal seeds and calls give equal
+ * numbers on every device. Create it outside a compiled function, whose replays continue its sequence.
  */
 export class Generator {
   #seed: number;
@@ -22,7 +22,7 @@ export class Generator {
 
   /**
    * `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError (code SEED, or RANGE for an offset that is no count),
-   * and a CompileError in a compiled function, which would begin anew in each call where its replays go on.
+   * and a CompileError in a compiled function, which would start again in each call, whereas its replays continue.
    */
   constructor(seed: number, offset = 0) {
     checkSeed('Generator', seed);
@@ -35,14 +35,15 @@ export class Generator {
     this.#offset = offset;
   }
 
-  /** A compiled function that reads it has a program for each. */
+  /** A compiled function that reads it has a specialization for each. */
   get seed(): number {
     return dependOn(this.#readSeed);
   }
 
   /**
-   * The next unused block of four random words; with the seed, the whole state. Setting it throws a RooflineError (code RANGE)
-   * for no count. Both throw a CompileError in a compiled function, whose replays would neither set it nor see it move.
+   * The next unused block of four random words; with the seed it is the whole state. Setting it throws a RooflineError (code
+   * RANGE) unless it is a count. Both throw a CompileError in a compiled function, whose replays would neither set it nor see
+   * it move.
    */
   get offset(): number {
     tracing.active?.refuse("a Generator's offset is read, which each run moves", 'Read it outside');
@@ -56,8 +57,8 @@ export class Generator {
   }
 
   /**
-   * Begins the sequence of a seed. Returns the generator. Throws a RooflineError (code SEED) for what is no whole number from 0
-   * to 2^53 - 1, and a CompileError in a compiled function, whose replays would not.
+   * Starts the sequence of a seed. Returns the generator. Throws a RooflineError (code SEED) unless it is a whole number from
+   * 0 to 2^53 - 1, and a CompileError in a compiled function, whose replays would not do it.
    */
   manualSeed(seed: number): this {
     checkSeed('Generator.manualSeed', seed);
@@ -66,8 +67,8 @@ export class Generator {
   }
 
   /**
-   * The whole state, as it is now: save it with a checkpoint, and training goes on with the numbers that would have come.
-   * Throws a CompileError in a compiled function, whose replays would not see it move.
+   * The current state: saved with a checkpoint, it lets training continue with the numbers that would have come next. Throws a
+   * CompileError in a compiled function, whose replays would not see it move.
    */
   stateDict(): GeneratorState {
     const { offset } = this;
@@ -75,8 +76,8 @@ export class Generator {
   }
 
   /**
-   * Goes on from a state. Throws a RooflineError (code SEED or RANGE) for numbers that none has, or (code ARGUMENT) for what is
-   * no state, and a CompileError in a compiled function, whose replays would not.
+   * Continues from a state. Throws a RooflineError (code SEED, RANGE or ARGUMENT) for an invalid state, and a CompileError in
+   * a compiled function, whose replays would not do it.
    */
   loadStateDict(state: GeneratorState): void {
     checkObject('Generator.loadStateDict', 'the state', state);
@@ -97,7 +98,7 @@ export class Generator {
     return this;
   }
 
-  /** Gives what goes back to here, once an op has failed, say; internal. */
+  /** Returns a function that goes back to this place, for instance after an op has failed; internal. */
   mark(): () => void {
     const [seed, offset] = [this.#seed, this.#offset];
     return () => {
@@ -112,7 +113,7 @@ export class Generator {
     return this.takePlace(count).offset;
   }
 
-  /** The same, with the seed that is in force; internal. */
+  /** The same, with the current seed; internal. */
   takePlace(count: number): GeneratorState {
     const place = { seed: this.#seed, offset: this.#offset };
     this.#offset += Math.ceil(count / 4);
@@ -120,7 +121,7 @@ export class Generator {
   }
 }
 
-/** Runs `fn`, and takes generators that it has seeded, or set to another place, back to where they were. */
+/** Runs `fn`, and afterwards moves generators that it has seeded, or set to another place, back to where they were. */
 export function withoutMoves<T>(fn: () => T): T {
   const outer = moved;
   const own = (moved = new Map<Generator, () => void>());
@@ -146,8 +147,5 @@ export function checkGenerator(owner: string, generator: Generator): void {
   throw wrongArgument(owner, 'the generator', 'a Generator, as of new Generator(seed)', generator);
 }
 
-/**
- * Where numbers come from if neither a generator nor a seed is given, as those of `dropout`. It starts from seed 0 in every
- * process.
- */
+/** The source of numbers if neither a generator nor a seed is given. It starts from seed 0 in every process. */
 export const defaultGenerator = new Generator(0);

@@ -1,7 +1,7 @@
 /**
- * Φ⁻¹ by rational functions (Wichura 1988, algorithm AS 241, PPND16), correct to about 1e-16, with a logarithm
- * of its own: nothing but +, -, ·, / and √ in a fixed order, so that kernels/random/random_normal.cu gives the same
- * bits. Lowest power first; kernels/random/normal_coefficients.cuh repeats them.
+ * Φ⁻¹ by rational functions (Wichura 1988, algorithm AS 241, PPND16), correct to about 1e-16, with a logarithm of its own:
+ * only +, -, ·, / and √ in a fixed order, so that kernels/random/random_normal.cu gives the same bits. Lowest power first;
+ * kernels/random/normal_coefficients.cuh repeats them.
  */
 export const normalCoefficients = {
   centralNumerator: [
@@ -32,7 +32,7 @@ export const normalCoefficients = {
   artanh: [1, 1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15, 1 / 17, 1 / 19, 1 / 21],
 } as const;
 
-// Written out, with the coefficients as constants of the module: a loop over arrays takes three times as long.
+// Written out, with the coefficients as constants of the module: a loop over arrays would take three times as long.
 const [a0, a1, a2, a3, a4, a5, a6, a7] = normalCoefficients.centralNumerator;
 const [, b1, b2, b3, b4, b5, b6, b7] = normalCoefficients.centralDenominator;
 const [c0, c1, c2, c3, c4, c5, c6, c7] = normalCoefficients.middleNumerator;

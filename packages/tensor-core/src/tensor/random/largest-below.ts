@@ -11,7 +11,7 @@ export function largestBelow(dtype: DType, limit: number): number {
   const elements = fromNumbers(dtype, [limit]);
   const rounded = toNumbers(dtype, elements)[0]!;
   if (rounded < limit) return rounded;
-  // The bits of a sign and a magnitude, which are ordered as the magnitudes are.
+  // Bits of sign and magnitude, whose order is that of the magnitudes.
   const memory = new DataView(elements.buffer);
   const bits = 8 * byteSize(dtype);
   if (rounded === 0) {

@@ -1,4 +1,4 @@
-/** A quotient of two polynomials, whose coefficients stand from the highest power down. */
+/** A quotient of two polynomials, with coefficients from the highest power down. */
 interface Quotient {
   readonly numerator: readonly number[];
   readonly denominator: readonly number[];
@@ -47,13 +47,13 @@ function scaledErfc(y: number): number {
   return (1 / Math.sqrt(Math.PI) - reciprocal * quotientAt(far, reciprocal)) / y;
 }
 
-/** e^(-x²/2). The square of x to a sixteenth is exact, so that the exponent of a far x is not rounded by much. */
+/** e^(-x²/2). The square of x, rounded to a sixteenth, is exact, so that the exponent of a large x is hardly rounded. */
 function gaussian(x: number): number {
   const coarse = Math.trunc(16 * x) / 16;
   return Math.exp(-0.5 * coarse * coarse) * Math.exp(-0.5 * (x - coarse) * (x + coarse));
 }
 
-/** Φ(x), with a relative error of a few roundings, also where it is tiny. */
+/** Φ(x), with a relative error of a few roundings, even where it is tiny. */
 export function normalCdf(x: number): number {
   const y = Math.abs(x) * Math.SQRT1_2;
   if (!(y > 0.46875)) return 0.5 + 0.5 * x * Math.SQRT1_2 * quotientAt(nearZero, y * y);

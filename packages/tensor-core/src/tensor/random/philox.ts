@@ -1,6 +1,6 @@
 /**
- * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits from a
- * counter and a key, without state. kernels/philox.cuh holds the same function for the GPU.
+ * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits from a counter and a key,
+ * without state. kernels/philox.cuh has the same function for the GPU.
  */
 const rounds = 10;
 const [multiplier0, multiplier1] = [0xd2511f53, 0xcd9e8d57];
@@ -19,7 +19,7 @@ export function halvesOf(value: number): Halves {
   return { low: value >>> 0, high: Math.floor(value / 2 ** 32) >>> 0 };
 }
 
-/** Fills `words`, four for each counter from `counter` on. Its length must be a multiple of four. */
+/** Fills `words`, whose length must be a multiple of four: four for each counter from `counter` on. */
 export function philox(words: Uint32Array, counter: number, { low: key0, high: key1 }: Halves): void {
   for (let i = 0; i < words.length; i += 4, counter++) {
     philoxBlock(words, i, counter >>> 0, Math.floor(counter / 2 ** 32), 0, 0, key0, key1);

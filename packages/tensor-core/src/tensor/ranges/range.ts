@@ -1,6 +1,6 @@
 import { checkFunction, checkObject, checkText, refuseAsync, refusePromise } from '@roofline/cuda/host';
 
-/** Tells of ranges as they open and close, such as an NVTX emitter. */
+/** Is called as ranges open and close, such as an NVTX emitter. */
 export interface RangeListener {
   enter(name: string): void;
   exit(name: string): void;
@@ -9,7 +9,7 @@ export interface RangeListener {
 /** One opening of a range. */
 export class OpenRange {
   readonly name: string;
-  /** The one that it was opened in. */
+  /** The range that it was opened in. */
   readonly outer: OpenRange | null;
   /** The opening that this one repeats; null for a range that is opened for the first time. */
   readonly origin: OpenRange | null;
@@ -21,7 +21,7 @@ export class OpenRange {
     this.origin = origin;
   }
 
-  /** The names of this range and those around it, outermost first: the same list whenever somebody asks. */
+  /** The names of this range and those around it, outermost first: always the same list object. */
   get path(): readonly string[] {
     return (this.#path ??= this.outer ? [...this.outer.path, this.name] : [this.name]);
   }
@@ -32,12 +32,12 @@ const noNames: readonly string[] = [];
 let open: OpenRange | null = null;
 const listeners = new Set<RangeListener>();
 
-/** The names of the ranges that are open, outermost first. */
+/** The names of the open ranges, outermost first. */
 export function currentRange(): readonly string[] {
   return open?.path ?? noNames;
 }
 
-/** The innermost range that is open: another object for each opening. */
+/** The innermost open range: a new object for each opening. */
 export function currentOpenRange(): OpenRange | null {
   return open;
 }
@@ -52,7 +52,7 @@ export function range<T>(name: string, fn: () => T): T {
   return refusePromise('range', inRange(new OpenRange(open, name), fn));
 }
 
-/** Runs `fn` in a range and those between it and the open one, which is open again behind it. */
+/** Runs `fn` in a range and those between it and the open one, which is the open range again afterwards. */
 export function inRange<T>(innermost: OpenRange | null, fn: () => T): T {
   const outer = open;
   open = innermost;
@@ -71,9 +71,9 @@ function inOpened<T>(outer: OpenRange | null, fn: () => T): T {
 }
 
 /**
- * Runs `fn` between telling all listeners that the ranges open and that they close; then `outer` is the open range
- * again. Listeners that were told of an opening are told of its closing, whatever any of them or `fn` throws, unless
- * they have been removed.
+ * Runs `fn`, telling all listeners before that the ranges open and afterwards that they close; then `outer` is the open range
+ * again. Listeners that were told of an opening are told of its closing, whatever any of them or `fn` throws, unless they have
+ * been removed.
  */
 function listenersTold<T>(names: readonly string[], outer: OpenRange | null, fn: () => T): T {
   const entered: (readonly [listener: RangeListener, name: string])[] = [];
@@ -91,7 +91,7 @@ function listenersTold<T>(names: readonly string[], outer: OpenRange | null, fn:
   }
 }
 
-/** The innermost first; throws what a listener threw once all have been told. */
+/** Closes the innermost first; throws a listener's error once all have been told. */
 function exitAll(entered: readonly (readonly [listener: RangeListener, name: string])[]): void {
   const errors: unknown[] = [];
   for (const [listener, name] of entered.toReversed()) {

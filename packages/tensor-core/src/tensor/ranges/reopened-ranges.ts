@@ -1,22 +1,22 @@
 import { OpenRange, currentOpenRange, inRange } from './range.ts';
 
 interface ReopenedRangesOptions {
-  /** The name of a range that is left out where it is the outermost. */
+  /** The name of a range that is left out if it is the outermost. */
   readonly without?: string;
-  /** The range that was around all of them before: it and those around it are left out. */
+  /** The range that was around all of them originally: it and those around it are left out. */
   readonly inside?: OpenRange | null;
 }
 
 /**
- * Ranges that are opened again below others: those of the forward pass below that of the backward pass, and a compiled
- * function's below those around its replays. Calls that follow each other share the ranges that they shared before; a range
- * that another came between is opened once more.
+ * Opens ranges again inside others: those of the forward pass inside that of the backward pass, and a compiled function's
+ * inside those around its replays. Consecutive calls share the ranges that they shared originally; a range that was
+ * interrupted by another is opened once more.
  */
 export class ReopenedRanges {
   readonly #without: string | null;
   readonly #inside: OpenRange | null;
   #outer: OpenRange | null = null;
-  /** The innermost that was opened again last. */
+  /** The innermost range that was opened again last. */
   #innermost: OpenRange | null = null;
 
   constructor({ without, inside }: ReopenedRangesOptions = {}) {
@@ -24,12 +24,14 @@ export class ReopenedRanges {
     this.#inside = inside ?? null;
   }
 
-  /** Runs `fn` in a call's ranges, below those that are open now. */
+  /** Runs `fn` in a call's ranges, inside those that are open now. */
   run<T>(range: OpenRange | null, fn: () => T): T {
     return inRange(this.below(currentOpenRange(), range), fn);
   }
 
-  /** What a call's innermost range is below `outer`: that itself where none is left. Those that are open there are left out. */
+  /**
+   * A call's innermost range inside `outer`; `outer` itself if none is left. Ranges that are already open there are left out.
+   */
   below(outer: OpenRange | null, range: OpenRange | null): OpenRange | null {
     if (outer !== this.#outer) this.#innermost = this.#outer = outer;
     return (this.#innermost = this.#reopened(range));

@@ -2,7 +2,7 @@ import { type DType, byteSize } from '../../base/dtype.ts';
 import type { Layout } from '../../base/shape.ts';
 import type { Region } from './write-versions.ts';
 
-/** The bytes of its storage from a layout's first element to the end of its last; what lies between may be others'. */
+/** The bytes of a storage from a layout's first element to the end of its last; those in between may belong to others. */
 export function extentOf(layout: Layout & { readonly dtype: DType }): Region {
   const { shape, strides, offset, dtype } = layout;
   const bytes = byteSize(dtype);
@@ -14,7 +14,7 @@ export function extentOf(layout: Layout & { readonly dtype: DType }): Region {
   return { start: offset * bytes, end: (offset + elements) * bytes };
 }
 
-/** Whether two indices of a layout may be one element, as after `expand`. */
+/** Whether two indices of a layout may be the same element, as after `expand`. */
 export function overlapsItself({ shape, strides }: Layout): boolean {
   const walked = [];
   for (let i = 0; i < shape.length; i++) {

@@ -9,7 +9,7 @@ export interface StoredElements extends Layout {
   readonly dtype: DType;
 }
 
-/** Whether two tensors have an element in common. What cannot be told in time is taken for one. */
+/** Whether two tensors have an element in common; also true if that takes too long to find out. */
 export function shareMemory(a: StoredElements, b: StoredElements): boolean {
   if (a.storage !== b.storage) return false;
   const [one, other] = [extentOf(a), extentOf(b)];
@@ -23,13 +23,13 @@ interface Step {
   readonly most: number;
 }
 
-/** Positions tried before the search gives up. Views of tensors take a few, strides without an order may take all. */
+/** Positions tried before the search gives up. Views of tensors take a few; unordered strides may take all. */
 const budget = 100_000;
 
 /**
- * Whether an element belongs to both of two layouts of one storage, strides of zero or more. Exact, but where the
- * search would take too long: i·s + offset = j·t + offset' over all indices is a bounded Diophantine equation, which is
- * hard in general, and easy where strides enclose one another, as those of views do.
+ * Whether two layouts of one storage, with strides of zero or more, have an element in common. Exact, unless the search would
+ * take too long: i·s + offset = j·t + offset' over all indices is a bounded Diophantine equation, which is hard in general,
+ * but easy if strides are nested, as those of views are.
  */
 export function shareElements(a: Layout, b: Layout): 'yes' | 'no' | 'too hard' {
   if (a.shape.includes(0) || b.shape.includes(0)) return 'no';
@@ -45,17 +45,20 @@ function stepsOf({ shape, strides }: Layout): Step[] {
     .filter(({ length, most }) => length > 0 && most > 0);
 }
 
-/** The longest first, those of one length as one. */
+/** Sorted, the longest first, with steps of equal length merged. */
 function mergeSteps(steps: readonly Step[]): Step[] {
   const mostByLength = new Map<number, number>();
   for (const { length, most } of steps) mostByLength.set(length, (mostByLength.get(length) ?? 0) + most);
   return [...mostByLength].map(([length, most]) => ({ length, most })).sort((a, b) => b.length - a.length);
 }
 
-/** Finds a number of each step whose sum is a distance: the longest first, and only what the shorter can still reach. */
+/**
+ * Finds how often to take each step so that the sum is a distance: the longest first, and only what the shorter ones can still
+ * reach.
+ */
 class StepSearch {
   readonly #steps: readonly Step[];
-  /** Of the steps from each one on: how far they reach, and what divides all that they reach. */
+  /** For the steps from each one on: how far they reach, and what divides all sums of them. */
   readonly #farthest: number[];
   readonly #divisor: number[];
   #tried = 0;

@@ -4,14 +4,14 @@ interface CountedRegion extends Region {
   leaves: number;
 }
 
-/** The regions of a storage where leaves that require a gradient lie; a flat buffer has many. */
+/** The regions of a storage that are leaves requiring a gradient; a flat buffer has many. */
 export class ParameterRegions {
   readonly #byStart = new Map<number, CountedRegion[]>();
   #count = 0;
-  /** Where there is one region, as nearly always, it is found without a search. */
+  /** If there is one region, as nearly always, it is found without a search. */
   #only: CountedRegion | null = null;
 
-  /** Regions, those of several leaves counted once. */
+  /** The number of regions, counting one of several leaves once. */
   get count(): number {
     return this.#count;
   }
@@ -39,7 +39,7 @@ export class ParameterRegions {
     this.#only = this.#count === 1 ? [...this.#byStart.values()][0]![0]! : null;
   }
 
-  /** A region that holds all of another, at best one that starts with it; null if there is none. */
+  /** A region that contains another, preferably one that starts with it; null if there is none. */
   around(inner: Region): Region | null {
     if (this.#only) return contains(this.#only, inner) ? this.#only : null;
     const starting = this.#byStart.get(inner.start)?.find((region) => contains(region, inner));

@@ -6,7 +6,7 @@ import { watchedChanges } from './watched-changes.ts';
 import type { JointTime } from './write-time.ts';
 import { type Region, WriteVersions } from './write-versions.ts';
 
-/** A part of a storage that something works on beside the ops, and its name. */
+/** A part of a storage that something other than ops works on, and the name of that. */
 export interface Hold {
   readonly region: Region;
   readonly holder: string;
@@ -17,12 +17,12 @@ let holdCount = 0;
 
 let made = 0;
 
-/** How many storages this process has made: those made from now on have higher serial numbers. */
+/** How many storages this process has made; later ones have higher serial numbers. */
 export function storagesMade(): number {
   return made;
 }
 
-/** Whether anything is held, of any storage; see `hold`. */
+/** Whether anything is held, in any storage; see `hold`. */
 export function isAnyHeld(): boolean {
   return holdCount > 0;
 }
@@ -33,22 +33,22 @@ export function isAnyHeld(): boolean {
  * slow for GPU memory.
  */
 export class Storage {
-  /** Storages are numbered as they are made, from 1 on. */
+  /** Storages are numbered in the order in which they are made, from 1 on. */
   readonly serial = ++made;
   readonly device: Device;
   readonly byteLength: number;
-  /** Null until the first write: most storages are written by the op that makes them, and never again. */
+  /** Null before the first write: most storages are written only by the op that makes them. */
   #writes: WriteVersions | null = null;
   #parameters: ParameterRegions | null = null;
   #holds: Set<Hold> | null = null;
   #buffer: DeviceBuffer;
-  /** Where the buffer is only lent: gives this storage memory of its own, with the same elements. */
+  /** If the buffer is only lent, gives this storage memory of its own, with the same elements. */
   settle: (() => void) | null = null;
   #handles = 0;
   #watchers = 0;
   #references = 1;
 
-  /** `buffer` is memory of the device that it is to own. Default: it allocates its own. */
+  /** `buffer` is device memory that it takes over. Default: it allocates its own. */
   constructor(device: Device, byteLength: number, buffer: DeviceBuffer = device.allocate(byteLength)) {
     this.device = device;
     this.byteLength = byteLength;
@@ -65,7 +65,7 @@ export class Storage {
     if (this.#watchers > 0) watchedChanges.handles++;
   }
 
-  /** Live tensor handles: with one alone, nothing else sees what it writes. */
+  /** The number of live tensor handles: if there is one, nothing else sees what it writes. */
   get handles(): number {
     return this.#handles;
   }
@@ -79,12 +79,12 @@ export class Storage {
     if (this.#watchers > 0) watchedChanges.handles++;
   }
 
-  /** Whether what happens to it is counted, in `watchedChanges`. */
+  /** Whether `watchedChanges` counts what happens to it. */
   get isWatched(): boolean {
     return this.#watchers > 0;
   }
 
-  /** To be taken back by `unwatch`. */
+  /** Counts what happens to it in `watchedChanges`, until `unwatch`. */
   watch(): void {
     this.#watchers++;
   }
@@ -97,25 +97,25 @@ export class Storage {
     return this.#references;
   }
 
-  /** Throws a DisposedError if the memory has gone back to the device already. */
+  /** Adds a reference. Throws a DisposedError if the memory has gone back to the device already. */
   retain(): this {
     if (this.#references <= 0) throw this.#gone('retain');
     this.#references++;
     return this;
   }
 
-  /** Throws a DisposedError if nobody holds a reference. */
+  /** Drops a reference. Throws a DisposedError if there is none. */
   release(): void {
     if (this.#references <= 0) throw this.#gone('release');
     if (--this.#references === 0) this.device.free(this.#buffer);
   }
 
-  /** Grows with each write after creation, which does not count; see `writtenSince`. */
+  /** Grows with each write after creation; see `writtenSince`. */
   get version(): number {
     return this.#writes?.version ?? 0;
   }
 
-  /** Notes that bytes of `region` are being written. */
+  /** Records that bytes of `region` are being written. */
   noteWrite(region: Region): void {
     this.#writes ??= new WriteVersions();
     if (region.start === 0 && region.end === this.byteLength) this.#writes.recordWhole();
@@ -123,7 +123,7 @@ export class Storage {
     if (this.#watchers > 0) watchedChanges.writes++;
   }
 
-  /** From now on each of `write`'s notes is a write of `region`, until `leaveWrite`. */
+  /** From now on each time that `write` is noted counts as a write of `region`, until `leaveWrite`. */
   joinWrite(write: JointTime, region: Region): void {
     this.#writes ??= new WriteVersions();
     this.#writes.join(write, region);
@@ -139,9 +139,9 @@ export class Storage {
   }
 
   /**
-   * Keeps the memory, at its place, for something that works on `region` beside the ops, such as a collective under
-   * way. In-place ops may not write there meanwhile; their error names the holder. Returns a function that lets go.
-   * Throws a DisposedError if the memory has gone back to the device already, and a CompileError in a compiled function.
+   * Keeps the memory, in place, for something other than ops that works on `region`, such as a collective under way. In-place
+   * ops may not write there meanwhile; their error names the holder. Returns a function that ends the hold. Throws a
+   * DisposedError if the memory has gone back to the device already, and a CompileError in a compiled function.
    */
   hold(region: Region, holder: string): () => void {
     tracing.active?.refuse(
@@ -161,19 +161,19 @@ export class Storage {
     };
   }
 
-  /** What holds a byte of `region`. */
+  /** The holds on bytes of `region`. */
   holdsOn({ start, end }: Region): readonly Hold[] {
     if (this.#holds === null || this.#holds.size === 0) return noHolds;
     return [...this.#holds].filter(({ region }) => region.start < end && start < region.end);
   }
 
-  /** Where leaves that require a gradient lie: autocast casts each once a region, not once a use. */
+  /** The regions of leaves that require a gradient: autocast casts each once per autocast region, not once per use. */
   get parameters(): ParameterRegions {
     this.#parameters ??= new ParameterRegions();
     return this.#parameters;
   }
 
-  /** The leaf that requires a gradient and holds all of `region`; null if there is none. */
+  /** The region of the leaf requiring a gradient that contains `region`; null if there is none. */
   parameterAround(region: Region): Region | null {
     return this.#parameters?.around(region) ?? null;
   }

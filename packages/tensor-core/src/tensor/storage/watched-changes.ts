@@ -1,11 +1,11 @@
 /**
- * What has happened to watched storages, those that compiled programs stand on, and to the leaves in them. A program that
- * finds a count as it left it need not look at each of its hundreds of parameters again.
+ * Counts what happens to watched storages, those that compiled functions depend on, and to the leaves in them. A
+ * specialization that finds a count unchanged need not check each of its hundreds of parameters again.
  */
 export const watchedChanges = {
-  /** Handles that went, leaves that began or ceased to require a gradient, memory that was exchanged for other. */
+  /** Handles that were disposed of, leaves that began or ceased to require a gradient, buffers that were exchanged. */
   handles: 0,
-  /** Gradients that came to leaves, or went, hooks for them, and buffers that they are to lie in. */
+  /** Gradients that leaves got or lost, hooks for them, and buffers for them. */
   gradients: 0,
   /** Writes. */
   writes: 0,

@@ -11,25 +11,25 @@ interface WrittenRegion extends Region {
   readonly time: number;
 }
 
-/** A region that is written with others elsewhere, and when. */
+/** A region that is always written together with others elsewhere, and their joint time. */
 interface JointRegion {
   readonly region: Region;
   readonly write: JointTime;
 }
 
 /**
- * When each region of a storage was written last, so that backward can tell whether what it saved has changed: one
- * write of a flat buffer's slice says nothing of the slices beside it. Regions do not overlap and are in order.
+ * When each region of a storage was last written, so that backward can tell whether what it saved has changed: a write to one
+ * slice of a flat buffer does not concern other slices. Regions do not overlap and are sorted.
  */
 export class WriteVersions {
-  /** Of the last write, joint ones aside. */
+  /** The time of the last write, other than joint ones. */
   #last = 0;
-  /** Of the last write to the whole storage. */
+  /** The time of the last write to the whole storage. */
   #whole = 0;
   #regions: WrittenRegion[] = [];
   #joint: JointRegion[] = [];
 
-  /** The time of the last write; 0 where there was none. */
+  /** The time of the last write; 0 if there was none. */
   get version(): number {
     return this.#joint.reduce((version, { write }) => Math.max(version, write.time), this.#last);
   }
@@ -43,12 +43,12 @@ export class WriteVersions {
     this.#recordAt(region, nextWriteTime());
   }
 
-  /** Counts each of `write`'s notes as a write of `region`. */
+  /** Counts each time that `write` is noted as a write of `region`. */
   join(write: JointTime, region: Region): void {
     if (region.start < region.end) this.#joint.push({ region, write });
   }
 
-  /** Keeps what `write` has noted, and hears no more of it. */
+  /** Records the last time of `write`, and no later ones. */
   leave(write: JointTime): void {
     const left = this.#joint.filter((joint) => joint.write === write);
     this.#joint = this.#joint.filter((joint) => joint.write !== write);
@@ -72,7 +72,7 @@ export class WriteVersions {
     return false;
   }
 
-  /** What was written later stays as it is. */
+  /** Leaves later times as they are. */
   #recordAt({ start, end }: Region, time: number): void {
     this.#last = Math.max(this.#last, time);
     if (start >= end || this.#whole > time) return;

@@ -6,7 +6,7 @@ export interface Saves {
   readonly outputs?: readonly number[];
 }
 
-/** What the tape needs of an op, whatever its attributes and its rule's context. */
+/** What the tape needs of an op, independent of attributes and of the rule's context. */
 export interface DifferentiableOp {
   readonly name: string;
   saves?(needs: readonly boolean[]): Saves;
@@ -23,10 +23,10 @@ export interface Plan {
 
 const plans = new WeakMap<DifferentiableOp, Map<number, Plan>>();
 
-/** With more inputs than this their needs are no key of 32 bits with the number of inputs in it. */
+/** With more inputs, their needs and their number do not fit into a key of 32 bits. */
 const mostCached = 16;
 
-/** The plan of a call whose inputs' gradients go to `edges`; worked out once for each op and set of needs. */
+/** The plan of a call whose inputs' gradients go to `edges`; made once for each op and set of needs. */
 export function planOf(
   op: DifferentiableOp,
   edges: readonly (object | null)[],

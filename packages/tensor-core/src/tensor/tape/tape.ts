@@ -21,7 +21,7 @@ interface TapedTensor {
   setHistory(node: TapeNode, index: number): void;
 }
 
-/** A tensor kept for the backward pass: a counted reference to its storage, and how it lay in it. */
+/** A tensor kept for the backward pass: a counted reference to its storage, and its layout. */
 export interface SavedTensor {
   readonly storage: Storage;
   readonly version: number;
@@ -45,8 +45,8 @@ const firstOutputs: readonly number[] = [];
 const nothingSaved: readonly SavedTensor[] = [];
 
 /**
- * One recorded call. It is counted like storages: each live output handle and each later entry that leads
- * here holds one reference; what was saved is freed with the last, or by the backward pass.
+ * One recorded call. It is reference-counted like storages: each live output handle and each later entry with an edge to it
+ * holds one reference; what was saved is freed with the last, or by the backward pass.
  */
 export class TapeNode {
   readonly op: DifferentiableOp;
@@ -55,10 +55,10 @@ export class TapeNode {
   readonly edges: readonly (object | null)[];
   /** The innermost range that the call ran in. */
   readonly range = currentOpenRange();
-  /** The compiled function that was being written down; null outside of one. */
+  /** The compiled function that was being traced; null outside of one. */
   readonly trace = tracing.active;
   readonly #plan: Plan;
-  /** Of each input, which output of its edge it was; empty where all were the first. */
+  /** For each input, which output of its edge it was; empty if all were the first. */
   readonly #edgeOutputs: readonly number[];
   /** Shape and dtype of each input, then of each output: flat, because an eager op should allocate little. */
   readonly #specs: (Shape | DType)[];
@@ -67,7 +67,7 @@ export class TapeNode {
   #references = 0;
 
   /**
-   * Puts a call on the tape: its outputs then lead here. `operands` are what the op worked on: `inputs`, or
+   * Records a call on the tape: its outputs' history is then this entry. `operands` are what the op worked on: `inputs`, or
    * casts of them. Gradients go to the inputs, in their dtypes; outputs that are not floating-point have none.
    */
   static record(
@@ -165,7 +165,7 @@ export class TapeNode {
     return Array.from({ length: this.outputCount }, (_, i) => this.inputSpec(this.edges.length + i));
   }
 
-  /** All that was saved and is not freed yet, each with the entry that it came from; null for what needs none. */
+  /** Everything saved and not freed yet, each with the entry that it came from; null for what needs no gradient. */
   get saved(): readonly { tensor: SavedTensor; source: object | null }[] {
     const { savedInputs } = this.#plan;
     return (this.#saved ?? []).map((tensor, i) => ({
@@ -202,7 +202,7 @@ export class TapeNode {
     for (let node = pending.pop(); node; node = pending.pop()) node.#free(pending);
   }
 
-  /** Frees what was saved, and adds the entries that nothing leads to any more to `pending`. */
+  /** Frees what was saved, and adds entries without references left to `pending`. */
   #free(pending: TapeNode[]): void {
     this.freeSaved();
     for (let i = 0; i < this.edges.length; i++) {

@@ -3,7 +3,7 @@ import { openCpuDevice } from '../../../src/backends/cpu/device.ts';
 import { findOnnxRuntime } from '../../../src/onnx/find-onnx-runtime.ts';
 import { onnxRuntime } from '../../../src/onnx/onnx-runtime.ts';
 
-test('there is one device, and it says what it is', () => {
+test('there is one device, and it describes itself', () => {
   const cpu = openCpuDevice();
   expect(openCpuDevice()).toBe(cpu);
   expect(cpu).toMatchObject({ type: 'cpu', index: 0, label: 'cpu' });

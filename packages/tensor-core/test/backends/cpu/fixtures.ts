@@ -28,7 +28,7 @@ export function transposed(tensor: Tensor): Tensor {
   return viewOf(tensor, { shape: swap(tensor.shape), strides: swap(tensor.strides), offset: tensor.offset });
 }
 
-/** A tensor's elements in row-major order, read by a loop and not by the device. */
+/** A tensor's elements in row-major order, read by a loop rather than the device. */
 export function valuesOf(tensor: Tensor): number[] {
   const elements = storageElements(tensor);
   const dense = new (elements.constructor as new (length: number) => TypedArray)(tensor.size);

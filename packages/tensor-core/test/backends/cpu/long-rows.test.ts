@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { askTorch, torchPython } from '../../tensor/torch-results.ts';
 
-// Of one shape [rows, columns] each, numbers from 0 to 1; `columnwise` ones along the first dimension.
+// Shapes are [rows, columns], numbers from 0 to 1; `columnwise` works along the first dimension.
 const ops: Record<string, (x: Tensor) => Tensor> = {
   sum: (x) => t.sum(x, { dims: -1 }),
   mean: (x) => t.mean(x, { dims: -1 }),
@@ -48,8 +48,8 @@ function relativeError(values: readonly number[], exact: readonly number[]): num
   return norm(values.map((value, i) => value - exact[i]!)) / norm(exact);
 }
 
-describe.skipIf(!torchPython)('long rows of float32, beside PyTorch', () => {
-  // Rows that ONNX Runtime's norms would take as they are, those that they lose digits of, and a prime number of elements.
+describe.skipIf(!torchPython)('long rows of float32, compared to PyTorch', () => {
+  // Rows that ONNX Runtime's norms handle as they are, rows in which they lose digits, and a prime number of elements.
   const shapes = [
     [3, 8192],
     [4, 65_536],

@@ -120,7 +120,7 @@ describe('CudaDevice on a stand-in for the driver', () => {
     expect(() => end.elapsedMs({ elapsedMs: () => 0 })).toThrow(/another kind of device/);
   });
 
-  it('tells what it is', () => {
+  it('describes itself', () => {
     const device = openEmulatedDevice();
     expect(device).toMatchObject({ type: 'cuda', index: 0, label: 'cuda:0', name: 'Emulated GPU' });
     expect(device.properties()).toMatchObject({
@@ -155,7 +155,7 @@ usesPointwise('custom ops', () => {
     cpu: { kind: 'host', run: () => undefined },
   });
 
-  it('get contiguous inputs and a workspace that is freed behind them', () => {
+  it('get contiguous inputs and a workspace that is freed after them', () => {
     const device = openEmulatedDevice();
     t.scope(() => {
       const x = t.transpose(

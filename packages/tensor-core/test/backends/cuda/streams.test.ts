@@ -115,7 +115,7 @@ describe('streams', () => {
 });
 
 describe('PinnedMemory', () => {
-  it('refuses sizes that are none, and use after free', () => {
+  it('refuses invalid sizes, and use after free', () => {
     const device = openEmulatedDevice();
     for (const bytes of [0, -1, 0.5, NaN])
       expect(() => device.allocatePinned(bytes)).toThrow(/no number of bytes/);
@@ -193,7 +193,7 @@ launches('work on two streams', () => {
 launches('memory that two streams use', () => {
   const count = 2 ** 17;
 
-  /** Sums x on another stream, frees x at once, and overwrites what memory comes next on the first stream. */
+  /** Sums x on another stream, frees x at once, and overwrites the memory allocated next on the first stream. */
   function freeWhileUsed(device: CudaDevice): { sum: number; reused: boolean } {
     return t.scope(() => {
       const other = device.createStream();
@@ -208,10 +208,10 @@ launches('memory that two streams use', () => {
     });
   }
 
-  it('is handed out again only behind both', () => {
+  it('is handed out again only after both', () => {
     for (const seed of seeds.slice(0, 8)) {
       const device = openEmulatedDevice(2 ** 26, undefined, undefined, seed);
-      // What x leaves of its segment, so that nothing but its block can be handed out.
+      // The rest of x's segment, so that only its block can be handed out.
       for (let i = 0; i < 3; i++) device.allocate(4 * count);
       expect(freeWhileUsed(device)).toEqual({ sum: 2 * count, reused: true });
       expect(freeWhileUsed(device)).toEqual({ sum: 2 * count, reused: true });

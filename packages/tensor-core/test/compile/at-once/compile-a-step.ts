@@ -1,4 +1,4 @@
-// Compiles a training step in a process of its own, as soon as it is told to; see processes.ts.
+// Compiles a training step in its own process, as soon as it is signalled; see processes.ts.
 import { once } from 'node:events';
 import {
   type Tensor,

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 
 const program = fileURLToPath(new URL('./compile-a-step.ts', import.meta.url));
 
-/** The bits of what a process has calculated; see compile-a-step.ts. */
+/** The bits of what a process has computed; see compile-a-step.ts. */
 export interface Trained {
   readonly compiled: string;
   readonly eager: string;
 }
 
-/** Has several fresh processes compile the same step at once on `device`, each with `environment` besides this one's. */
+/** Makes several fresh processes compile the same step at once on `device`, each with `environment` besides this one's. */
 export async function compileAtOnce(
   count: number,
   device: 'cpu' | 'emulated' | `cuda:${number}`,

@@ -16,9 +16,9 @@ import {
 } from '../../../src/index.ts';
 import { apply } from '../../../src/op/apply.ts';
 import { hoistUpdates } from '../../../src/compile/cpu/hoist-updates.ts';
-import { opNames, programOf } from '../traced-program.ts';
+import { opNames, graphOf } from '../traced-graph.ts';
 
-/** parameter - gradient / 8, in place and piece by piece as an optimizer's. */
+/** parameter - gradient / 8, in place and piece by piece, like an optimizer's update. */
 const descend = defineOp<undefined>({
   name: 'descend',
   autocast: 'none',
@@ -38,13 +38,13 @@ const update = (parameter: Tensor, gradient: Tensor) => {
   noGrad(() => apply(descend, [parameter, gradient], undefined)).forEach((output) => output.dispose());
 };
 
-/** The names of the ops of what `fn` does, as a program would run them: each call a step of its own. */
+/** The names of the ops of `fn`, in the order of a schedule with a step for each call. */
 function order(fn: () => readonly Tensor[]): string[] {
-  const { program } = programOf(fn);
-  const steps = program.calls.map((call) => ({ calls: [call] }));
+  const { graph } = graphOf(fn);
+  const steps = graph.calls.map((call) => ({ calls: [call] }));
   const isUpdate = ({ calls: [call] }: (typeof steps)[number]) => call!.op === (descend as never);
-  const calls = hoistUpdates(steps, program.storages, isUpdate).flatMap((step) => step.calls);
-  return opNames({ ...program, calls });
+  const calls = hoistUpdates(steps, graph.storages, isUpdate).flatMap((step) => step.calls);
+  return opNames({ ...graph, calls });
 }
 
 describe('the order of updates', () => {
@@ -60,7 +60,7 @@ describe('the order of updates', () => {
     expect(names).toEqual(['mul', 'descend', 'add', 'descend']);
   });
 
-  it('lets whoever reads a parameter before its update read the old one', () => {
+  it('lets a reader of a parameter before its update read the old one', () => {
     const w = uniform([4]);
     const names = order(() => {
       const gradient = mul(w, 2);
@@ -97,7 +97,7 @@ describe('the order of updates', () => {
 });
 
 describe('a compiled step', () => {
-  it('refuses an argument that is a view of a parameter, before it updates that', () => {
+  it('refuses an argument that is a view of a parameter, before it updates the parameter', () => {
     const w = tensor([1, 2, 3, 4]).requiresGrad_();
     const compiled = compile((x: Tensor) => {
       const gradient = mul(w.detach(), 2);
@@ -131,7 +131,7 @@ test('gradients make room for each other', () => {
   const weights = Array.from({ length: layers }, () => uniform([width, width], { requiresGrad: true }));
   const x = uniform([2, width]);
   const step = compile(() => {
-    // swiglu runs by itself, between graphs.
+    // swiglu runs separately, between graphs.
     const loss = sum(weights.reduce((y, w) => swiglu(matmul(y, w), y), x));
     loss.backward();
     for (const w of weights) update(w, w.grad!);

@@ -37,7 +37,7 @@ function areTogether(a: PlacedPart, b: PlacedPart): boolean {
 }
 
 describe('planArena', () => {
-  it('lets parts that are needed at one time lie apart, at multiples of 512', () => {
+  it('places parts that are needed at the same time apart, at multiples of 512', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 30 }), (parts) => {
         const placed = planArena(parts);
@@ -52,7 +52,7 @@ describe('planArena', () => {
     );
   });
 
-  it('takes no more than is needed where parts come and go as in a stack', () => {
+  it('takes no more than needed where parts come and go as in a stack', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 5000 }), { maxLength: calls }), (sizes) => {
         const parts = sizes.map((byteLength, i) => ({ byteLength, first: i, last: 2 * sizes.length - i }));
@@ -96,7 +96,7 @@ describe('planArena', () => {
 });
 
 describe('stackParts', () => {
-  it('lets parts that are needed at one time lie apart, none higher than all of them need', () => {
+  it('places parts that are needed at the same time apart, none higher than all of them need', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 30 }), (parts) => {
         const blocks = parts.map(({ byteLength, ...rest }) => ({ ...rest, bytes: byteLength + 1 }));
@@ -116,7 +116,7 @@ describe('stackParts', () => {
 });
 
 describe('gapsAt', () => {
-  it('gives all that a call needs nothing of', () => {
+  it('gives everything that a call does not need', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 30 }), fc.nat(calls - 1), (parts, call) => {
         const placed = planArena(parts).toSorted((a, b) => a.offset - b.offset);

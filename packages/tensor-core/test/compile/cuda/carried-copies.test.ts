@@ -23,7 +23,7 @@ import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
 import { halve, lowProduct } from '../lowered-ops.ts';
 
-describe.skipIf(hostCompilerVersion() === null)('copies of parameters that programs keep', () => {
+describe.skipIf(hostCompilerVersion() === null)('copies of parameters that executables keep', () => {
   const device = openEmulatedDevice();
   const launched = vi.spyOn(CudaGraph.prototype, 'launch');
   afterEach(() => launched.mockClear());
@@ -36,7 +36,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
         scope(() => autocast('bfloat16', () => sum(weights.reduce((y, weight) => product(y, weight), x)))),
       ),
     );
-  /** A step that casts `weight`, multiplies by it and then writes it, and gives what `finish` does behind that. */
+  /** A step that casts `weight`, multiplies by it and then writes it, and returns the result of a final `finish`. */
   const halving = (weight: Tensor, finish: (y: Tensor) => Tensor) =>
     compile((x: Tensor) =>
       noGrad(() =>
@@ -53,7 +53,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     return launched.mock.calls.length;
   };
 
-  it('are made by a graph of their own, when somebody has written a parameter', () => {
+  it('are made by a graph of their own, when a parameter has been written', () => {
     const [first, second] = [parameter([1, 2]), parameter([3, 4])];
     const f = evaluation(first, second);
     const x = ones([2], { device });
@@ -62,7 +62,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     noGrad(() => copyInPlace(slice(second.detach(), 0, 1, 2), tensor([6], { device })));
     expect([run, run].map(launchesOf)).toEqual([2, 1]);
     expect(run()).toBe(15);
-    // Who observes replays is told of that graph, too.
+    // Observers of replays are notified of that graph, too.
     const seen: string[][] = [];
     const stopReplays = observeOps({
       beforeReplay: ({ calls }) => seen.push(calls.map(({ op }) => op.name)),
@@ -72,7 +72,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     stopReplays();
     expect(seen[0]).toEqual(['cast', 'cast']);
     expect(seen.map((calls) => calls.includes('sum'))).toEqual([false, true, true]);
-    // One that is observed op by op runs so, and leaves them as they are.
+    // A run that is observed op by op runs so, and leaves them as they are.
     const stop = observeOps({ before: () => {} });
     expect(launchesOf(run)).toBe(0);
     stop();
@@ -90,7 +90,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     const results: unknown[] = [];
     const run = () => results.push(f(x).toFlatArray());
     expect([run, run, run].map(launchesOf)).toEqual([0, 2, 1]);
-    // Of what the op has written the other program knows, too.
+    // The other executable knows what the op has written, too.
     expect(launchesOf(() => expect(other(x).item()).toBe(6))).toBe(1);
     noGrad(() => copyInPlace(weight, mul(weight, -1)));
     expect([run, run].map(launchesOf)).toEqual([2, 1]);
@@ -101,7 +101,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     other.dispose();
   });
 
-  it('belong to all programs over a parameter', () => {
+  it('belong to all executables over a parameter', () => {
     const weight = parameter([1, 2]);
     const [f, g] = [evaluation(weight), evaluation(weight)];
     const x = ones([2], { device });
@@ -134,7 +134,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     ofRight.dispose();
   });
 
-  it('are of parameters alone, and of all of each', () => {
+  it('are of parameters alone, and of whole ones', () => {
     const [weight, other] = [parameter([1, 2, 3]), tensor([4, 5], { device })];
     const f = compile((x: Tensor) =>
       noGrad(() =>
@@ -149,7 +149,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     f.dispose();
   });
 
-  it('are not what the caller gets, nor what is written behind the cast', () => {
+  it('are not what the caller gets, nor what is written after the cast', () => {
     const weight = parameter([1, 2]);
     const f = compile((x: Tensor) =>
       noGrad(() => {
@@ -206,7 +206,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     expect(held.reservedBytes - device.memoryStatistics().reservedBytes).toBe(arenaBytes);
   });
 
-  it('are cast anew behind a run that failed once it had written a parameter', () => {
+  it('are cast again after a run that failed once it had written a parameter', () => {
     const weight = parameter([16, 32]);
     const f = halving(weight, (y) => mul(y, 3));
     const x = ones([2], { device });
@@ -223,7 +223,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     f.dispose();
   });
 
-  it('are cast behind a run in which an observer failed before they were', () => {
+  it('are cast after a run in which an observer failed before they were', () => {
     const weight = parameter([1, 2]);
     const f = evaluation(weight);
     const x = ones([2], { device });

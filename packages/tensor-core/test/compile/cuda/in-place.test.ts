@@ -22,26 +22,26 @@ import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
-import { programOf } from '../traced-program.ts';
+import { graphOf } from '../traced-graph.ts';
 
 const [rows, columns] = [16, 16];
 const bytes = rows * columns * 4;
 const x = ones([rows, columns]);
 const row = ones([1, columns]);
 
-const traced = (fn: () => readonly Tensor[]) => programOf(() => scope(() => noGrad(fn))).program;
+const traced = (fn: () => readonly Tensor[]) => graphOf(() => scope(() => noGrad(fn))).graph;
 
-/** Of each call, which input's memory its first output takes over; null for none. */
+/** For each call, which input's memory its first output takes over; null for none. */
 function inputsTakenOver(fn: () => readonly Tensor[]): (number | null)[] {
-  const program = traced(fn);
-  const over = takenOver(program);
-  return program.calls.map(({ inputs, outputs }) => {
+  const graph = traced(fn);
+  const over = takenOver(graph);
+  return graph.calls.map(({ inputs, outputs }) => {
     const from = over.get(outputs[0]!.storage);
     return from === undefined ? null : inputs.findIndex(({ storage }) => storage === from);
   });
 }
 
-describe('the memory of an input that nobody needs any more', () => {
+describe('the memory of an input that is no longer needed', () => {
   it.each<[string, () => Tensor[], (number | null)[]]>([
     ['is taken over in a chain', () => [exp(exp(mul(x, 2)))], [null, 0, 0]],
     ['is taken over as a second operand', () => [mul(x, exp(x))], [null, 1]],
@@ -63,16 +63,16 @@ describe('the memory of an input that nobody needs any more', () => {
   ])('stays where %s', (_, fn, expected) => expect(inputsTakenOver(fn)).toEqual(expected));
 
   it('is one part of the arena with what takes it over', () => {
-    const program = traced(() => [exp(exp(exp(mul(x, 2))))]);
-    expect(partsOf(program)).toEqual([
+    const graph = traced(() => [exp(exp(exp(mul(x, 2))))]);
+    expect(partsOf(graph)).toEqual([
       {
-        numbers: [0, 1, 2, 3].map((i) => program.calls[i]!.outputs[0]!.storage),
+        numbers: [0, 1, 2, 3].map((i) => graph.calls[i]!.outputs[0]!.storage),
         byteLength: bytes,
         first: 0,
         last: 4,
       },
     ]);
-    expect(fullestCall(partsOf(program)).bytes).toBe(bytes);
+    expect(fullestCall(partsOf(graph)).bytes).toBe(bytes);
   });
 });
 
@@ -82,7 +82,7 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () =>
   it('calls that take memory over, by several outputs too, give what eager code gives, run after run', () => {
     const weights = [1, 2].map((seed) => randn([columns, 8], { seed, device, requiresGrad: true }));
     const input = randn([rows, columns], { seed: 3, device });
-    // Products in between keep the element-wise ops from becoming one.
+    // Products in between keep the element-wise ops from being fused.
     const step = (z: Tensor) => {
       const [gate, up] = weights.map((weight) => matmul(z, weight));
       const hidden = swiglu(gate!, up!);

@@ -36,7 +36,7 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     return { f, weight };
   }
 
-  it('are copied for nobody who lets go of them before the next run', () => {
+  it('are not copied where they are released before the next run', () => {
     const { f } = step();
     const x = filled(1);
     f(x).dispose();
@@ -47,7 +47,7 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     f.dispose();
   });
 
-  it('stay what they are for who holds them, run after run, and behind the end of the program', () => {
+  it('stay what they are while held, run after run, and after the executable is disposed', () => {
     const { f, weight } = step();
     const held: [Tensor, Tensor][] = [];
     for (let i = 5; i < 9; i++) held.push([f(filled(i)), weight.grad!.detach()]);
@@ -59,7 +59,7 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     expect(weight.grad!.toFlatArray()[0]).toBe(8);
   });
 
-  it('keep no arena behind the end of the program', () => {
+  it('keep no arena after the executable is disposed', () => {
     const before = device.memorySegments().length;
     const { f, weight } = step();
     const result = f(filled(4));
@@ -72,7 +72,7 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     expect(weight.grad!.toFlatArray()[0]).toBe(4);
   });
 
-  it('stay where they are if the program ends on a device without room for them', () => {
+  it('stay where they are if the executable is disposed on a device without room for them', () => {
     const mebibyte = 2 ** 20;
     const full = openEmulatedDevice(64 * mebibyte);
     const f = compile((x: Tensor) => mul(x, 2));
@@ -139,7 +139,7 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     expect(first).toEqual([5, 6, 7, 8].flatMap((i) => [6 * i, 3 * i]));
   });
 
-  it.each(seeds)('are of the arguments that a run on another stream was given, in order %i', (seed) => {
+  it.each(seeds)('come from the arguments that a run on another stream was given, in order %i', (seed) => {
     const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
     const { f } = step(on);
     const other = on.createStream();
@@ -184,7 +184,7 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     expect(seen).toEqual([13, 15, 17, 19]);
   });
 
-  it.each(seeds)('wait for the stream that the program ran on first, in order %i', (seed) => {
+  it.each(seeds)('wait for the stream that the executable ran on first, in order %i', (seed) => {
     const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
     const { f } = step(on);
     const other = on.createStream();
@@ -200,17 +200,20 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     expect(seen.map((y) => y.toFlatArray()[0])).toEqual([30, 36, 42, 48]);
   });
 
-  it.each(seeds)('live on where the program ends before its last run has, in order %i', (seed) => {
-    const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
-    const { f } = step(on);
-    const other = on.createStream();
-    const x = filled(5, on);
-    other.waitFor(on.recordEvent());
-    const result = on.onStream(other, () => f(x));
-    f.dispose();
-    on.synchronize();
-    expect(result.toFlatArray()).toEqual(new Array(size).fill(10));
-  });
+  it.each(seeds)(
+    'live on where the executable is disposed before its last run has ended, in order %i',
+    (seed) => {
+      const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+      const { f } = step(on);
+      const other = on.createStream();
+      const x = filled(5, on);
+      other.waitFor(on.recordEvent());
+      const result = on.onStream(other, () => f(x));
+      f.dispose();
+      on.synchronize();
+      expect(result.toFlatArray()).toEqual(new Array(size).fill(10));
+    },
+  );
 
   it.each(seeds)(
     'added to on another stream, leave alone what comes where they were, in order %i',

@@ -2,24 +2,24 @@ import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Device, Tensor } from '../../../src/index.ts';
 import { accumulateEmbeddings } from '../../../src/compile/passes/accumulate-embeddings.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const both = 'fused_embeddingBackward_add_';
 
-/** Gradients of tables that are added where rows were looked up, against those of whole tables, on `open`'s device. */
+/** Gradients of tables added where rows were looked up, compared to those of whole tables, on `open`'s device. */
 export function describeAccumulatedEmbeddings(open: () => Device): void {
   const random = (shape: readonly number[], dtype: DType, seed: number) =>
     t.noGrad(() => t.cast(t.randn(shape, { device: open(), generator: new t.Generator(seed) }), dtype));
   const ids = (values: number[], dtype: 'int32' | 'int64' = 'int64') =>
     t.tensor(values, { device: open(), dtype });
   const left = (fn: () => readonly Tensor[]) => {
-    const traced = programOf(fn);
-    const changed = accumulateEmbeddings(traced.program);
-    // Of rows that nobody looked up a -0 stays one.
+    const traced = graphOf(fn);
+    const changed = accumulateEmbeddings(traced.graph);
+    // In rows that were not looked up, -0 stays -0.
     expectSameBits(traced, changed, { zerosMayDiffer: true });
     return opNames(changed);
   };
-  /** The gradient of a table that serves as a head, too, beside what `more` gives. */
+  /** The gradient of a table that also serves as a head, besides what `more` gives. */
   const tied =
     (table: Tensor, looked: Tensor, more: () => readonly Tensor[] = () => []) =>
     () => {
@@ -37,7 +37,7 @@ export function describeAccumulatedEmbeddings(open: () => Device): void {
         [9, 8, [3, 3, 0, 8, 3, 3, 3, 3, 3]],
         [300, 5, [299, 7, 7, 0]],
         [3, 520, [1]],
-        // Ids outside make NaN of a head's gradients, of which low precision has several.
+        // Ids outside make a head's gradients NaN, of which low precision has several.
         ...(dtype.endsWith('16') ? [] : [[4, 4, [0, 4, -1, 2]] as const]),
       ] as const)
         t.scope(() => {
@@ -73,7 +73,7 @@ export function describeAccumulatedEmbeddings(open: () => Device): void {
     expect(names.some((name) => name === both || name === 'embeddingBackward')).toBe(true);
   });
 
-  it('not where somebody else reads it, or a part is added', () => {
+  it('not where another call reads it, or a part is added', () => {
     const table = random([6, 4], 'float32', 3).requiresGrad_();
     const looked = ids([2, 2, 4]);
     const separate = (use: (gradient: Tensor) => readonly Tensor[]) => () => {

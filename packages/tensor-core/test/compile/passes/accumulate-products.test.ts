@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Device, DType, Tensor } from '../../../src/index.ts';
 import { accumulateProducts } from '../../../src/compile/passes/accumulate-products.ts';
-import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
-import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import { Interpreter } from '../../../src/compile/executable/interpreter.ts';
+import { PerRunAttributes } from '../../../src/compile/executable/per-run-attributes.ts';
+import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
-import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
+import { type TracedGraph, opNames, graphOf } from '../traced-graph.ts';
 
 const low: DType = 'bfloat16';
 
@@ -24,17 +24,14 @@ function operands(device: Device, dtype: DType = low) {
   };
 }
 
-/** The results of `program`, another form of the traced one. */
-function resultsOf(
-  { program: { storages }, results, kept, live }: TracedProgram,
-  program: Program,
-): number[][] {
+/** The results of `program`, another form of the traced graph. */
+function resultsOf({ graph: { storages }, results, kept, live }: TracedGraph, graph: Graph): number[][] {
   const bindings = new Map(
     storages.flatMap(({ source }, number) =>
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(program).run(bindings, new PerRunAttributes(live));
+  const made = new Interpreter(graph).run(bindings, new PerRunAttributes(live));
   const values = results.map(({ dtype, shape, strides, offset, storage: given }, i) => {
     const storage = (made.get(kept[i]!) ?? given).retain();
     return new t.Tensor(storage, dtype, shape, strides, offset).toFlatArray() as number[];
@@ -44,14 +41,12 @@ function resultsOf(
 }
 
 const namesAfter = (fn: () => readonly Tensor[]) => {
-  const { program } = programOf(fn);
-  return opNames(
-    accumulateProducts({ ...program, kept: new Set([...program.kept].filter(isMade(program))) }),
-  );
+  const { graph } = graphOf(fn);
+  return opNames(accumulateProducts({ ...graph, kept: new Set([...graph.kept].filter(isMade(graph))) }));
 };
 
 const isMade =
-  ({ storages }: Program) =>
+  ({ storages }: Graph) =>
   (number: number) =>
     storages[number]!.source.kind === 'made';
 
@@ -62,8 +57,8 @@ describe('accumulateProducts', () => {
   it('makes one call of a product and what it is added to, from either side, widened or not', () => {
     expect(namesAfter(() => [t.add(x, product())])).toEqual(['addmm']);
     expect(namesAfter(() => [t.add(product(), x)])).toEqual(['addmm']);
-    const { program } = programOf(() => [t.add(x, t.cast(product(), 'float32'))]);
-    const [call] = accumulateProducts(program).calls;
+    const { graph } = graphOf(() => [t.add(x, t.cast(product(), 'float32'))]);
+    const [call] = accumulateProducts(graph).calls;
     expect(call!.members!.map(({ op }) => op.name)).toEqual(['matmul', 'cast', 'add']);
     expect(namesAfter(() => [t.add(x, t.cast(product(), 'float32'))])).toEqual(['addmm']);
     expect(namesAfter(() => [t.add(other, product())])).toEqual(['addmm']);
@@ -82,7 +77,7 @@ describe('accumulateProducts', () => {
     expect(names).toEqual(['matmul', 'addmm_', 'neg', 'addmm_']);
   });
 
-  it('adds into what is given', () => {
+  it('adds into captured tensors', () => {
     const given = t.mul(x, 1);
     const into = () => {
       t.addInPlace(given, product());
@@ -91,7 +86,7 @@ describe('accumulateProducts', () => {
     expect(namesAfter(into)).toEqual(['addmm_']);
   });
 
-  it('leaves products alone that somebody else sees', () => {
+  it('leaves products alone that another call sees', () => {
     const kept = () => {
       const p = product();
       return [t.add(x, p), p];
@@ -136,7 +131,7 @@ describe('accumulateProducts', () => {
     expect(namesAfter(() => [t.add(t.zeros([0, 8]), t.linear(nothing, w))])).toContain('matmul');
   });
 
-  it('does not calculate behind a write to an operand, nor into one', () => {
+  it('does not compute after a write to an operand, nor into one', () => {
     const overwritten = () => {
       const operand = t.mul(h, 1);
       const p = t.linear(operand, w);
@@ -164,12 +159,12 @@ describe.each(places)('accumulated products on %s', (_, open) => {
     ['float32', () => t.add(x, t.linear(h, w)), () => t.add(x, unrounded(h, t.transpose(w)))],
     [low, () => t.add(other, t.linear(h, w)), () => t.cast(t.add(other, unrounded(h, t.transpose(w))), low)],
   ] as [string, () => Tensor, () => Tensor][])('round once to %s', (_, fn, expected) => {
-    const traced = programOf(() => [fn()]);
-    const accumulated = accumulateProducts(traced.program);
+    const traced = graphOf(() => [fn()]);
+    const accumulated = accumulateProducts(traced.graph);
     expect(opNames(accumulated)).toEqual(['addmm']);
     const [values] = resultsOf(traced, accumulated);
     const exact = expected().toFlatArray() as number[];
-    // Sums of few terms, in another order.
+    // Sums of a few terms, in another order.
     values!.forEach((value, i) =>
       expect(Math.abs(value - exact[i]!)).toBeLessThan(2 ** -20 * (1 + Math.abs(value))),
     );
@@ -177,13 +172,13 @@ describe.each(places)('accumulated products on %s', (_, open) => {
   });
 
   it('add up in place, and at a scale', () => {
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       const sum = t.mul(x, 1);
       t.addInPlace(sum, t.matmul(g, v, { dtype: 'float32', scale: 0.5 }));
       t.addInPlace(sum, t.linear(h, w));
       return [sum, t.neg(sum)];
     });
-    const accumulated = accumulateProducts(traced.program);
+    const accumulated = accumulateProducts(traced.graph);
     expect(opNames(accumulated)).toEqual(['mul', 'addmm_', 'addmm_', 'neg']);
     const [sum, negated] = resultsOf(traced, accumulated);
     const exact = t.add(t.add(x, t.mul(unrounded(g, v), 0.5)), unrounded(h, t.transpose(w)));

@@ -5,20 +5,20 @@ import { partsOf } from '../../../src/compile/cuda/arena.ts';
 import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
 import { freeFirst } from '../../../src/compile/passes/free-first.ts';
 import { areIndependent } from '../../../src/compile/passes/operands.ts';
-import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import type { Call, Operand, Graph } from '../../../src/compile/graph/graph.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 import { lowProduct } from '../lowered-ops.ts';
 
 /** An op that writes no result where it reads an input. */
 const apart: Op<undefined> = { ...lowProduct, cuda: { kind: 'custom', launch: () => {} } };
 
-/** The most bytes that a program's calls need at one time. */
-const bytesNeeded = (program: Program) => fullestCall(partsOf(program)).bytes;
+/** The most bytes that a graph's calls need at one time. */
+const bytesNeeded = (graph: Graph) => fullestCall(partsOf(graph)).bytes;
 
 describe('freeFirst', () => {
-  it('puts the last reader of something large before what makes a large result, with the same bits', () => {
+  it('puts the last reader of a large tensor before what makes a large result, with the same bits', () => {
     const x = ones([4096]);
-    const traced = programOf(() =>
+    const traced = graphOf(() =>
       noGrad(() => {
         const copy = add(x, x);
         const result = add(x, copy);
@@ -26,17 +26,17 @@ describe('freeFirst', () => {
         return [result, again, sum(copy)] as Tensor[];
       }),
     );
-    expect(opNames(traced.program)).toEqual(['add', 'add', 'add', 'sum']);
-    const changed = freeFirst(traced.program);
+    expect(opNames(traced.graph)).toEqual(['add', 'add', 'add', 'sum']);
+    const changed = freeFirst(traced.graph);
     // The first result reads the copy, too: only the second can wait without keeping it.
-    expect(changed.calls.map((call) => traced.program.calls.indexOf(call))).toEqual([0, 1, 3, 2]);
-    expect(bytesNeeded(changed)).toBeLessThan(bytesNeeded(traced.program));
+    expect(changed.calls.map((call) => traced.graph.calls.indexOf(call))).toEqual([0, 1, 3, 2]);
+    expect(bytesNeeded(changed)).toBeLessThan(bytesNeeded(traced.graph));
     expectSameBits(traced, changed);
   });
 
   it('leaves calls in their order where one reads or writes what the other writes', () => {
     const x = ones([4096]);
-    const traced = programOf(() =>
+    const traced = graphOf(() =>
       scope(() =>
         noGrad(() => {
           const y = add(x, x);
@@ -44,7 +44,7 @@ describe('freeFirst', () => {
         }),
       ),
     );
-    expect(freeFirst(traced.program).calls).toEqual(traced.program.calls);
+    expect(freeFirst(traced.graph).calls).toEqual(traced.graph.calls);
   });
 
   const storageCount = 8;
@@ -61,14 +61,14 @@ describe('freeFirst', () => {
     maxLength: storageCount,
   });
 
-  it('never needs more memory, nor changes the places of calls that depend on each other', () => {
+  it('never needs more memory, nor swaps calls that depend on each other', () => {
     fc.assert(
       fc.property(randomCalls, sizes, fc.uniqueArray(number), (picked, blocks, kept) => {
         const operand = (storage: number): Operand => ({
           ...{ storage, dtype: 'float32', shape: [blocks[storage]! * 128], strides: [1], offset: 0 },
           ...{ size: blocks[storage]! * 128, byteLength: blocks[storage]! * 512, isContiguous: true },
         });
-        // What nobody has written yet is not read.
+        // What has not been written yet is not read.
         const written = new Set<number>();
         const calls = picked.map(({ inputs, outputs }): Call => {
           const read = inputs.filter((storage) => written.has(storage)).map(operand);
@@ -81,11 +81,11 @@ describe('freeFirst', () => {
         const storages = blocks.map((count) => ({
           ...{ byteLength: count * 512, dtype: 'float32' as const, source: { kind: 'made' as const } },
         }));
-        const program = { calls, storages, kept: new Set(kept) } as unknown as Program;
-        const changed = freeFirst(program);
+        const graph = { calls, storages, kept: new Set(kept) } as unknown as Graph;
+        const changed = freeFirst(graph);
         expect(new Set(changed.calls)).toEqual(new Set(calls));
         expect(changed.calls).toHaveLength(calls.length);
-        expect(bytesNeeded(changed)).toBeLessThanOrEqual(bytesNeeded(program));
+        expect(bytesNeeded(changed)).toBeLessThanOrEqual(bytesNeeded(graph));
         const places = calls.map((call) => changed.calls.indexOf(call));
         for (const [i, a] of calls.entries())
           for (const [j, b] of calls.entries())

@@ -4,50 +4,50 @@ import type { Tensor } from '../../../src/index.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 describe('fusePointwise', () => {
   const x = t.tensor([[1, 2, 3], [4, 5, 6]]); // prettier-ignore
   const row = t.tensor([1, 2, 3]);
 
   it('makes one op of a chain with broadcasts and casts', () => {
-    const { program } = programOf(() => [t.relu(t.cast(t.add(t.mul(x, row), 1), 'bfloat16'))]);
-    expect(opNames(fusePointwise(program))).toEqual(['fused_mul_add_cast_relu']);
-    expect(fusePointwise(program).calls[0]!.inputs).toHaveLength(2);
+    const { graph } = graphOf(() => [t.relu(t.cast(t.add(t.mul(x, row), 1), 'bfloat16'))]);
+    expect(opNames(fusePointwise(graph))).toEqual(['fused_mul_add_cast_relu']);
+    expect(fusePointwise(graph).calls[0]!.inputs).toHaveLength(2);
   });
 
   it('keeps what others use as a further output', () => {
-    const { program } = programOf(() => {
+    const { graph } = graphOf(() => {
       const doubled = t.mul(x, 2);
       return [t.relu(doubled), doubled];
     });
-    const [call] = fusePointwise(program).calls;
+    const [call] = fusePointwise(graph).calls;
     expect(call!.op.name).toBe('fused_mul_relu');
     expect(call!.outputs).toHaveLength(2);
   });
 
-  it('ends at what is no element-wise op of its values, at another shape, and at another layout', () => {
-    const around = programOf(() => [t.neg(t.sum(t.relu(t.mul(x, 2)), { dims: 0 }))]).program;
+  it('ends at what is not an element-wise op of its values, at another shape, and at another layout', () => {
+    const around = graphOf(() => [t.neg(t.sum(t.relu(t.mul(x, 2)), { dims: 0 }))]).graph;
     expect(opNames(fusePointwise(around))).toEqual(['fused_mul_relu', 'sum', 'neg']);
-    const shapes = programOf(() => [t.relu(x), t.relu(row)]).program;
+    const shapes = graphOf(() => [t.relu(x), t.relu(row)]).graph;
     expect(opNames(fusePointwise(shapes))).toEqual(['relu', 'relu']);
-    const turned = programOf(() => [t.relu(t.transpose(t.relu(x), 0, 1))]).program;
+    const turned = graphOf(() => [t.relu(t.transpose(t.relu(x), 0, 1))]).graph;
     expect(opNames(fusePointwise(turned))).toEqual(['relu', 'relu']);
   });
 
   it('lets calls pass that have nothing to do with it', () => {
-    const { program } = programOf(() => {
+    const { graph } = graphOf(() => {
       const doubled = t.mul(x, 2);
       const total = t.sum(row);
       return [t.relu(doubled), total];
     });
-    expect(opNames(fusePointwise(program))).toEqual(['sum', 'fused_mul_relu']);
+    expect(opNames(fusePointwise(graph))).toEqual(['sum', 'fused_mul_relu']);
   });
 
   it('leaves live attributes, empty tensors and other compute types alone', () => {
-    const mixed = programOf(() => [t.relu(t.cast(t.relu(x), 'float64'))]).program;
+    const mixed = graphOf(() => [t.relu(t.cast(t.relu(x), 'float64'))]).graph;
     expect(opNames(fusePointwise(mixed))).toEqual(['relu', 'fused_cast_relu']);
-    const empty = programOf(() => [t.relu(t.relu(t.zeros([0])))]).program;
+    const empty = graphOf(() => [t.relu(t.relu(t.zeros([0])))]).graph;
     expect(opNames(fusePointwise(empty))).toEqual(['relu', 'relu']);
   });
 });
@@ -74,13 +74,13 @@ describe.skipIf(hostCompilerVersion() === null)('fused kernels on an emulated GP
       () => [t.relu(t.add(t.transpose(x, 0, 1), t.mul(t.expand(t.transpose(column, 0, 1), [5, 3]), 2)))],
     ],
   ] as [string, () => Tensor[]][])('give the bits of separate ones: %s', (_, fn) => {
-    const traced = programOf(fn);
-    const fused = fusePointwise(traced.program);
-    expect(fused.calls.length).toBeLessThan(traced.program.calls.length);
+    const traced = graphOf(fn);
+    const fused = fusePointwise(traced.graph);
+    expect(fused.calls.length).toBeLessThan(traced.graph.calls.length);
     expectSameBits(traced, fused);
   });
 
-  it("give the bits of an op of one's own that names values on the way", () => {
+  it('give the bits of a custom op that names intermediate values', () => {
     const shift = t.defineOp<{ by: number }>({
       name: 'shift',
       autocast: 'none',
@@ -98,8 +98,8 @@ describe.skipIf(hostCompilerVersion() === null)('fused kernels on an emulated GP
       cpu: { kind: 'host', run: () => {} },
     });
     const shifted = (y: Tensor, by: number) => t.apply(shift, [y, y], { by })[0]!;
-    const traced = programOf(() => [shifted(shifted(t.mul(x, 3), 0.1), 0.7)]);
-    const fused = fusePointwise(traced.program);
+    const traced = graphOf(() => [shifted(shifted(t.mul(x, 3), 0.1), 0.7)]);
+    const fused = fusePointwise(traced.graph);
     expect(opNames(fused)).toEqual(['fused_mul_shift_shift']);
     expectSameBits(traced, fused);
   });

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Device, Tensor } from '../../../src/index.ts';
 import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const bothNames = /^fused_(cast_)?crossEntropy_(fill__)?crossEntropyBackward(_cast)?$/;
 
-/** Losses and gradients by one kernel against those by two, bit by bit, on `open`'s device. */
+/** Losses and gradients by one kernel, compared bit by bit to those by two, on `open`'s device. */
 export function describeJointCrossEntropy(open: () => Device): void {
   const leafOf = (shape: readonly [number, number], dtype: DType = 'float32', change = (x: Tensor) => x) => {
     const values = t.mul(t.randn(shape, { device: open(), generator: new t.Generator(shape[1]) }), 3);
@@ -17,15 +17,15 @@ export function describeJointCrossEntropy(open: () => Device): void {
   };
   const ids = (values: number[]) => t.tensor(values, { device: open(), dtype: 'int64' });
 
-  /** The names of the ops that are left of `loss` of the leaf's values, and of the gradient of what `above` makes of it. */
+  /** The names of the ops that remain of `loss` of the leaf's values, and of the gradient of what `above` makes of it. */
   const joined = (leaf: Tensor, loss: (logits: Tensor) => Tensor, above = (x: Tensor) => x) => {
     leaf.grad = null;
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       const value = loss(leaf);
       above(value).backward();
       return [value.detach(), leaf.grad!.detach()];
     });
-    const changed = joinCrossEntropy(traced.program);
+    const changed = joinCrossEntropy(traced.graph);
     expectSameBits(traced, changed);
     leaf.grad = null;
     return opNames(changed);
@@ -39,7 +39,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
         [9, 17],
         [70, 64],
         [3, 10000],
-        // Too long for registers: in shared memory, and not.
+        // Too long for registers: in shared memory, and too long for that.
         [2, 40001],
         [2, 120004],
       ] as const) {
@@ -58,7 +58,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(joined(leafOf([2500, 3]), (logits) => t.crossEntropy(logits, targets))).toHaveLength(1);
   });
 
-  it('of rows that are ignored, all of them too, and of targets that are no class', () => {
+  it('of rows that are ignored, even all of them, and of targets that are not a class', () => {
     for (const values of [
       [-100, 2, -100, 0],
       [-100, -100, -100, -100],
@@ -73,7 +73,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(joined(leafOf([4, 5]), other)).toHaveLength(1);
   });
 
-  it('of logits that are no numbers, or infinite', () => {
+  it('of logits that are NaN or infinite', () => {
     const special = (x: Tensor) => {
       for (const [row, value] of [NaN, -Infinity, Infinity, 1e30].entries())
         t.fillInPlace(t.select(t.select(x, 0, row), 0, 2 * row), value);
@@ -85,7 +85,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(joined(leaf, (logits) => t.crossEntropy(logits, targets))).toHaveLength(1);
   });
 
-  it('of a view, and of what is no leaf', () => {
+  it('of a view, and of what is not a leaf', () => {
     const targets = targetsOf(6, 5);
     const names = joined(leafOf([5, 6]), (x) => t.crossEntropy(t.mul(t.transpose(x), 2), targets));
     expect(names.filter((name) => bothNames.test(name))).toHaveLength(1);
@@ -113,7 +113,7 @@ export function describeJointCrossEntropy(open: () => Device): void {
     },
   );
 
-  it('of logits that are cast, but read by others, too, or written', () => {
+  it('of logits that are cast but also read by others, or written', () => {
     const targets = targetsOf(8, 12);
     const isThere = (names: readonly string[], ops: readonly string[]) => {
       expect(names.filter((name) => name === 'cast')).toHaveLength(ops.length);
@@ -135,22 +135,22 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(names).toContain('cast');
   });
 
-  it('of logits that are cast, one of which comes from above, too', () => {
+  it('of logits that are cast, one of which also comes from above', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12], 'bfloat16');
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       leaf.grad = null;
       const wide = t.cast(leaf, 'float32');
       const value = t.crossEntropy(wide, targets);
       value.backward(t.select(t.select(wide.detach(), 0, 0), 0, 1));
       return [value.detach(), leaf.grad!.detach()];
     });
-    const changed = joinCrossEntropy(traced.program);
+    const changed = joinCrossEntropy(traced.graph);
     expectSameBits(traced, changed);
     expect(opNames(changed)).toEqual(['cast', 'fused_crossEntropy_crossEntropyBackward_cast']);
   });
 
-  it('with what comes from above, which somebody else makes', () => {
+  it('with what comes from above, made by another call', () => {
     const targets = targetsOf(8, 12);
     const loss = (logits: Tensor) => t.crossEntropy(logits, targets);
     const scale = t.tensor(1024, { device: open() });
@@ -160,14 +160,14 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(halved.filter((name) => bothNames.test(name))).toHaveLength(1);
   });
 
-  it('twice in one program', () => {
+  it('twice in one graph', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12]);
     const loss = (x: Tensor) => t.add(t.crossEntropy(x, targets), t.crossEntropy(t.neg(x), targets));
     expect(joined(leaf, loss).filter((name) => bothNames.test(name))).toHaveLength(2);
   });
 
-  it('not where the gradient needs the loss, or somebody else is in the way', () => {
+  it('not where the gradient needs the loss, or another call is in between', () => {
     const targets = targetsOf(8, 12);
     const loss = (logits: Tensor) => t.crossEntropy(logits, targets);
     const isApart = (names: readonly string[]) => {
@@ -179,36 +179,36 @@ export function describeJointCrossEntropy(open: () => Device): void {
     isApart(joined(leafOf([8, 12]), loss, (value) => t.mul(t.add(value, 0), t.exp(value))));
     // Seen by the host's own function only, but made of the loss.
     const leaf = leafOf([8, 12]);
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       const value = loss(leaf);
       t.copyInPlace(total, value.detach());
       value.backward(t.copy(total));
       return [leaf.grad!.detach()];
     });
-    isApart(opNames(joinCrossEntropy(traced.program)));
+    isApart(opNames(joinCrossEntropy(traced.graph)));
     const constant = leafOf([8, 12]).detach();
-    isApart(opNames(joinCrossEntropy(programOf(() => [loss(constant)]).program)));
+    isApart(opNames(joinCrossEntropy(graphOf(() => [loss(constant)]).graph)));
   });
 
-  it('of logits that are written before their gradient is made: never', () => {
+  it('never of logits that are written before their gradient is made', () => {
     const targets = targetsOf(8, 12);
     const leaf = leafOf([8, 12]);
-    // The tape would refuse; a program of smaller parts may not.
-    const { program } = programOf(() => {
+    // The tape would refuse; a graph of smaller parts may not.
+    const { graph } = graphOf(() => {
       const logits = t.neg(leaf);
       const value = t.crossEntropy(logits, targets);
       value.backward();
       return [value.detach(), leaf.grad!.detach()];
     });
-    const at = program.calls.findIndex(({ op }) => op.name === 'crossEntropyBackward');
-    const [write] = programOf(() => {
+    const at = graph.calls.findIndex(({ op }) => op.name === 'crossEntropyBackward');
+    const [write] = graphOf(() => {
       const made = t.neg(leaf.detach());
       t.fillInPlace(made, 1);
       return [made];
-    }).program.calls.slice(-1);
-    const logits = program.calls[at]!.inputs[1]!;
-    const calls = program.calls.toSpliced(at, 0, { ...write!, inputs: [logits], outputs: [logits] });
-    const changed = joinCrossEntropy({ ...program, calls });
+    }).graph.calls.slice(-1);
+    const logits = graph.calls[at]!.inputs[1]!;
+    const calls = graph.calls.toSpliced(at, 0, { ...write!, inputs: [logits], outputs: [logits] });
+    const changed = joinCrossEntropy({ ...graph, calls });
     expect(opNames(changed)).toEqual(calls.map(({ op }) => op.name));
   });
 }

@@ -5,12 +5,12 @@ import { accumulateProducts } from '../../../src/compile/passes/accumulate-produ
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { optimize } from '../../../src/compile/passes/optimize.ts';
 import { productFacts } from '../../../src/compile/passes/product-facts.ts';
-import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
-import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
-import type { Call, Program } from '../../../src/compile/graph/program.ts';
+import { Interpreter } from '../../../src/compile/executable/interpreter.ts';
+import { PerRunAttributes } from '../../../src/compile/executable/per-run-attributes.ts';
+import type { Call, Graph } from '../../../src/compile/graph/graph.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
-import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
+import { type TracedGraph, opNames, graphOf } from '../traced-graph.ts';
 
 const low = 'bfloat16';
 
@@ -27,16 +27,14 @@ function operands(device: Device) {
 
 const lowered = (w: Tensor) => t.cast(w, low);
 const merged = (fn: () => readonly Tensor[]) => {
-  const { program } = programOf(fn);
-  const { storages } = program;
-  const kept = new Set([...program.kept].filter((number) => storages[number]!.source.kind === 'made'));
-  return mergeProducts(accumulateProducts({ ...program, kept }));
+  const { graph } = graphOf(fn);
+  const { storages } = graph;
+  const kept = new Set([...graph.kept].filter((number) => storages[number]!.source.kind === 'made'));
+  return mergeProducts(accumulateProducts({ ...graph, kept }));
 };
-const products = ({ calls }: Program): Call[] => calls.filter(({ op }) => /mm|matmul/.test(op.name));
-const shapes = (program: Program) =>
-  products(program).map(({ inputs, outputs }) =>
-    [...inputs.slice(0, 2), ...outputs].map(({ shape }) => shape),
-  );
+const products = ({ calls }: Graph): Call[] => calls.filter(({ op }) => /mm|matmul/.test(op.name));
+const shapes = (graph: Graph) =>
+  products(graph).map(({ inputs, outputs }) => [...inputs.slice(0, 2), ...outputs].map(({ shape }) => shape));
 
 /** The gradients of x and of the weights, as a backward pass makes them, and what is read of the projections. */
 function layer({ x, weights, gradients }: ReturnType<typeof operands>): Tensor[] {
@@ -59,8 +57,8 @@ describe('mergeProducts', () => {
   const [first, second] = weights as [Tensor, Tensor];
 
   it('makes one product of projections, of the sum of their gradients, and of their weights’ gradients', () => {
-    const program = merged(() => layer(cpu));
-    expect(shapes(program)).toEqual([
+    const graph = merged(() => layer(cpu));
+    expect(shapes(graph)).toEqual([
       [
         [2, 3, 16],
         [48, 16],
@@ -77,14 +75,14 @@ describe('mergeProducts', () => {
         [2, 3, 16],
       ],
     ]);
-    expect(opNames(program).filter((name) => name === 'cast')).toHaveLength(6);
-    expect(products(program).map(({ members }) => members!.map(({ op }) => op.name).join(' '))).toEqual([
+    expect(opNames(graph).filter((name) => name === 'cast')).toHaveLength(6);
+    expect(products(graph).map(({ members }) => members!.map(({ op }) => op.name).join(' '))).toEqual([
       'matmul matmul matmul',
       'matmul matmul matmul',
       'matmul matmul add_ matmul add_',
     ]);
-    const before = accumulateProducts(programOf(() => layer(cpu)).program);
-    expect(productFacts(before, program)).toEqual({
+    const before = accumulateProducts(graphOf(() => layer(cpu)).graph);
+    expect(productFacts(before, graph)).toEqual({
       accumulatedProducts: 0,
       mergedProducts: 6,
       operandBytesSaved: 2 * 2 * 2 * 6 * 16,
@@ -92,31 +90,31 @@ describe('mergeProducts', () => {
   });
 
   it('lets casts write their parts of the joint weights', () => {
-    const program = merged(() => [t.neg(t.linear(x, lowered(first))), t.neg(t.linear(x, lowered(second)))]);
-    expect(opNames(program)).toEqual(['cast', 'cast', 'matmul', 'neg', 'neg']);
-    const [one, other, { inputs }] = program.calls as [Call, Call, Call];
+    const graph = merged(() => [t.neg(t.linear(x, lowered(first))), t.neg(t.linear(x, lowered(second)))]);
+    expect(opNames(graph)).toEqual(['cast', 'cast', 'matmul', 'neg', 'neg']);
+    const [one, other, { inputs }] = graph.calls as [Call, Call, Call];
     expect([one, other].map(({ outputs }) => outputs[0]!.storage)).toEqual(Array(2).fill(inputs[1]!.storage));
     expect([one, other].map(({ outputs }) => outputs[0]!.offset)).toEqual([0, 256]);
   });
 
-  it('merges again what lies in a joint storage already', () => {
-    const program = merged(() => {
+  it('merges again what is already in a joint storage', () => {
+    const graph = merged(() => {
       const [a, b] = [lowered(first), lowered(second)];
       const use = (y: Tensor) => [t.neg(t.linear(y, a)), t.neg(t.linear(y, b))];
       return [...use(x), ...use(t.mul(x, 2))];
     });
-    expect(products(program)).toHaveLength(2);
+    expect(products(graph)).toHaveLength(2);
   });
 
-  it('makes a product of its own for what is needed much longer, with its weights behind the others', () => {
-    const program = merged(() => {
+  it('makes a separate product for what is needed much longer, with its weights after the others', () => {
+    const graph = merged(() => {
       const [a, b, c] = weights.map((w) => t.linear(x, lowered(w)));
       const soon = [t.neg(a!), t.neg(c!)];
       let later = soon[0]!;
       for (let i = 0; i < 40; i++) later = t.sin(later);
       return [...soon, later, t.neg(b!)];
     });
-    expect(shapes(program)).toEqual([
+    expect(shapes(graph)).toEqual([
       [
         [2, 3, 16],
         [40, 16],
@@ -128,13 +126,13 @@ describe('mergeProducts', () => {
         [2, 3, 8],
       ],
     ]);
-    const [together, alone] = products(program).map(({ inputs }) => inputs[1]!);
+    const [together, alone] = products(graph).map(({ inputs }) => inputs[1]!);
     expect(alone!.storage).toBe(together!.storage);
     expect(alone!.offset).toBe(40 * 16);
   });
 
-  it('leaves products apart between whose weights another one’s lie', () => {
-    const program = merged(() => {
+  it("leaves products separate whose weights have another's between them", () => {
+    const graph = merged(() => {
       const low16 = weights.map((w) => lowered(w));
       const together = low16.map((w) => t.neg(t.linear(x, w)));
       const y = t.mul(x, 2);
@@ -143,15 +141,15 @@ describe('mergeProducts', () => {
       for (let i = 0; i < 40; i++) later = t.sin(later);
       return [...together, later, t.neg(b!)];
     });
-    expect(products(program)).toHaveLength(4);
+    expect(products(graph)).toHaveLength(4);
   });
 
-  it('merges those that can be, and leaves the others', () => {
-    const program = merged(() => {
+  it('merges those that can be merged, and leaves the others', () => {
+    const graph = merged(() => {
       const [a, b, c] = weights.map((w) => t.linear(x, lowered(w)));
       return [t.neg(a!), b!, t.neg(c!)];
     });
-    expect(shapes(program)).toEqual([
+    expect(shapes(graph)).toEqual([
       [
         [2, 3, 16],
         [40, 16],
@@ -218,20 +216,20 @@ describe('mergeProducts', () => {
     ['float32', () => [first, second].map((w) => t.neg(t.linear(t.cast(x, 'float32'), t.mul(w, 2))))],
     ['other scales', () => [1, 2].map((scale) => t.neg(t.matmul(x, t.transpose(lowered(first)), { scale })))],
   ] as [string, () => Tensor[]][])('leaves alone %s', (_, fn) => {
-    const before = programOf(fn).program;
+    const before = graphOf(fn).graph;
     expect(products(merged(fn))).toHaveLength(products(before).length);
   });
 
   const lowGiven = [lowered(first), lowered(second)];
 
-  it('keeps the gradients apart that somebody keeps, and those whose sum is read half-way', () => {
+  it('keeps gradients separate that are kept, and those whose sum is read half-way', () => {
     const rows = t.reshape(x, [6, 16]);
     const kept = merged(() => {
       const upstream = gradients.map((g) => t.cast(t.mul(g, 2), low));
       return upstream.map((g) => t.matmul(t.transpose(t.reshape(g, [6, g.shape.at(-1)!])), rows));
     });
     expect(products(kept)).toHaveLength(3);
-    const program = merged(() => {
+    const graph = merged(() => {
       const low16 = weights.map((w) => lowered(w));
       const read = low16.map((w) => t.neg(t.linear(x, w)));
       const upstream = gradients.map((g) => t.cast(t.mul(g, 2), low));
@@ -240,11 +238,11 @@ describe('mergeProducts', () => {
       t.addInPlace(sum, t.matmul(upstream[1]!, low16[1]!));
       return [...read, half, sum];
     });
-    expect(opNames(program).filter((name) => /mm|matmul/.test(name))).toEqual(['matmul', 'matmul', 'addmm_']);
+    expect(opNames(graph).filter((name) => /mm|matmul/.test(name))).toEqual(['matmul', 'matmul', 'addmm_']);
   });
 
   it('adds what cannot be merged to what can', () => {
-    const program = merged(() => {
+    const graph = merged(() => {
       const low16 = weights.map((w) => lowered(w));
       const read = low16.map((w) => t.neg(t.linear(x, w)));
       const upstream = gradients.map((g) => t.cast(t.mul(g, 2), low));
@@ -254,7 +252,7 @@ describe('mergeProducts', () => {
       // As dense as it was, for a reader of that.
       return [...read, sum, t.sum(upstream[2]!)];
     });
-    const sums = products(program).slice(1);
+    const sums = products(graph).slice(1);
     expect(sums.map(({ op }) => op.name)).toEqual(['matmul', 'addmm_']);
     expect(sums.map(({ inputs }) => inputs[0]!.shape)).toEqual([
       [2, 3, 24],
@@ -263,17 +261,14 @@ describe('mergeProducts', () => {
   });
 });
 
-/** The results of `program`, another form of the traced one. */
-function resultsOf(
-  { program: { storages }, results, kept, live }: TracedProgram,
-  program: Program,
-): number[][] {
+/** The results of `program`, another form of the traced graph. */
+function resultsOf({ graph: { storages }, results, kept, live }: TracedGraph, graph: Graph): number[][] {
   const bindings = new Map(
     storages.flatMap(({ source }, number) =>
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(program).run(bindings, new PerRunAttributes(live));
+  const made = new Interpreter(graph).run(bindings, new PerRunAttributes(live));
   const values = results.map(({ dtype, shape, strides, offset }, i) => {
     const storage = made.get(kept[i]!)!.retain();
     return new t.Tensor(storage, dtype, shape, strides, offset).toFlatArray() as number[];
@@ -285,12 +280,12 @@ function resultsOf(
 describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated GPU', () => {
   const device = openEmulatedDevice();
 
-  it('give what separate ones give, but for a sum that is rounded once', () => {
+  it('give what separate ones give, except for a sum that is rounded once', () => {
     const gpu = operands(device);
-    const traced = programOf(() => layer(gpu));
-    const values = resultsOf(traced, optimize(traced.program, device.facts));
+    const traced = graphOf(() => layer(gpu));
+    const values = resultsOf(traced, optimize(traced.graph, device.facts));
     const sum = values.pop()!;
-    // The emulated products add exactly, so that an order shows nowhere.
+    // The emulated products add exactly, so that no order is visible.
     expect(values).toEqual(traced.results.slice(0, -1).map((result) => result.toFlatArray()));
     const upstream = gpu.gradients.map((g) => lowered(t.mul(g, 2)));
     const exact = gpu.weights
@@ -302,14 +297,14 @@ describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated 
   it('write and read parts of a joint storage by one kernel', () => {
     const { x, weights } = operands(device);
     const [up, gate] = [weights[0]!, t.neg(weights[0]!)];
-    const traced = programOf(() => [t.swiglu(t.linear(x, lowered(up)), t.linear(x, lowered(gate)))]);
-    const optimized = optimize(traced.program, device.facts);
+    const traced = graphOf(() => [t.swiglu(t.linear(x, lowered(up)), t.linear(x, lowered(gate)))]);
+    const optimized = optimize(traced.graph, device.facts);
     expect(products(optimized)).toHaveLength(1);
     expect(resultsOf(traced, optimized)[0]).toEqual(traced.results[0]!.toFlatArray());
   });
 
   it('stay as they are where another product is added to one of them', () => {
-    // Of small whole numbers sums are exact, however often they are rounded.
+    // Sums of small integers are exact, however often they are rounded.
     const whole = (rows: number, step: number) =>
       t.fromTypedArray(
         Float32Array.from({ length: rows * 16 }, (_, i) => ((i * step) % 5) - 2),
@@ -318,11 +313,11 @@ describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated 
       );
     const x = lowered(whole(6, 3));
     const weights = [16, 16, 24].map((rows, i) => whole(rows, 2 + i));
-    const traced = programOf(() => {
+    const traced = graphOf(() => {
       const [sum, added, other] = weights.map((w) => t.linear(x, lowered(w)));
       return [t.neg(sum!), t.neg(other!), t.add(sum!, added!)];
     });
-    const optimized = optimize(traced.program, device.facts);
+    const optimized = optimize(traced.graph, device.facts);
     expect(opNames(optimized)).toContain('addmm');
     expect(resultsOf(traced, optimized)).toEqual(traced.results.map((result) => result.toFlatArray()));
   });

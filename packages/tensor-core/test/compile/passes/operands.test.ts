@@ -5,7 +5,7 @@ import {
   isSameOperand,
   leaveAsIs,
 } from '../../../src/compile/passes/operands.ts';
-import type { Call, Operand } from '../../../src/compile/graph/program.ts';
+import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import { type DType, byteSize } from '../../../src/base/dtype.ts';
 import { contiguousStrides, isContiguous, sizeOf } from '../../../src/base/shape.ts';
 import { RandomSource } from '../../differential/programs/random-source.ts';
@@ -29,7 +29,7 @@ function operand(
   };
 }
 
-describe('operands of a program', () => {
+describe('operands of a graph', () => {
   it('are the same where nothing differs', () => {
     const one = operand([2, 3], { offset: 4 });
     expect(isSameOperand(one, operand([2, 3], { offset: 4 }))).toBe(true);
@@ -43,7 +43,7 @@ describe('operands of a program', () => {
       expect(isSameOperand(one, other)).toBe(false);
   });
 
-  it('of other storages, other ranges and other columns lie apart', () => {
+  it('of other storages, other ranges and other columns are disjoint', () => {
     const columns = (start: number, count: number, pitch = 8) =>
       operand([4, count], { offset: start, strides: [pitch, 1] });
     const apart: [Operand, Operand][] = [
@@ -51,7 +51,7 @@ describe('operands of a program', () => {
       [operand([4]), operand([4], { offset: 4 })],
       [columns(0, 3), columns(3, 5)],
       [columns(0, 3), operand([4, 1, 5], { offset: 3, strides: [8, 5, 1] })],
-      // Rows of a matrix, each a part of its columns; and heads of two matrices side by side.
+      // Rows of a matrix, each a part of its columns; and heads of two adjacent matrices.
       [columns(2, 2), operand([2, 2], { offset: 12, strides: [8, 1] })],
       [operand([2, 4, 3], { strides: [3, 12, 1] }), operand([2, 4, 3], { offset: 6, strides: [3, 12, 1] })],
       // A repeated column.
@@ -62,7 +62,7 @@ describe('operands of a program', () => {
       [operand([5]), operand([4], { offset: 4 })],
       [columns(0, 4), columns(3, 5)],
       [columns(0, 4), operand([32])],
-      // Of bytes of which both have some, though not of elements.
+      // Both share some bytes, though no elements.
       [columns(0, 3), operand([4, 2], { offset: 2, strides: [4, 1], dtype: 'float64' })],
       // From one row into the next.
       [operand([4, 9], { strides: [8, 1] }), operand([2], { offset: 16 })],
@@ -70,7 +70,7 @@ describe('operands of a program', () => {
     for (const [a, b] of meeting) expect([areDisjoint(a, b), areDisjoint(b, a)]).toEqual([false, false]);
   });
 
-  it('that are said to lie apart have no element in common', () => {
+  it('that are reported disjoint have no element in common', () => {
     const random = new RandomSource('operands', 1);
     const draw = () => {
       const rank = random.integer(1, 3);
@@ -88,7 +88,7 @@ describe('operands of a program', () => {
     expect(apart).toBeGreaterThan(1000);
   });
 
-  it('say whether calls may change places', () => {
+  it('decide whether calls may be swapped', () => {
     const call = (inputs: Operand[], outputs: Operand[]) => ({ inputs, outputs }) as unknown as Call;
     const [x, y, z] = [operand([4]), operand([4], { storage: 1 }), operand([4], { storage: 2 })];
     const [reads, writes] = [call([x], [y]), call([z], [x])];

@@ -3,31 +3,31 @@ import { accumulateEmbeddings } from '../../../src/compile/passes/accumulate-emb
 import { accumulateProducts } from '../../../src/compile/passes/accumulate-products.ts';
 import { finishTogether } from '../../../src/compile/passes/finish-together.ts';
 import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
-import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
+import { fuseProloguesAndEpilogues } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
 import { runSymbolically } from '../symbolic/run-symbolically.ts';
-import { opNames, programOf } from '../traced-program.ts';
+import { opNames, graphOf } from '../traced-graph.ts';
 
-// What random programs do not meet: one condition of a pass that decides, on a GPU that calculates nothing.
+// What random programs do not reach: single conditions that decide a pass, on a GPU that computes nothing.
 describe('passes, where one condition decides', () => {
   const device = openPlanningDevice();
   const tensor = (shape: readonly number[], dtype: DType = 'float32') => t.zeros(shape, { device, dtype });
   const leaf = (shape: readonly number[], dtype: DType = 'float32') => tensor(shape, dtype).requiresGrad_();
 
-  /** The names of the ops behind a pass, which leaves what the program leaves. */
-  const names = (pass: (program: Program) => Program, fn: () => readonly Tensor[]): string[] => {
-    const { program } = programOf(fn);
-    const changed = pass(program);
-    expect(runSymbolically(changed, program, 'behind')).toEqual(runSymbolically(program, program, 'before'));
-    // Tensors that are made for a case alone are filled in it.
+  /** The names of the ops after a pass, which leaves what the graph leaves. */
+  const names = (pass: (graph: Graph) => Graph, fn: () => readonly Tensor[]): string[] => {
+    const { graph } = graphOf(fn);
+    const changed = pass(graph);
+    expect(runSymbolically(changed, graph, 'behind')).toEqual(runSymbolically(graph, graph, 'before'));
+    // Tensors made for a single case are filled in it.
     return opNames(changed).filter((name) => name !== 'fill_');
   };
-  const edges = (program: Program) => fuseEdges(fusePointwise(program));
+  const fuseAll = (graph: Graph) => fuseProloguesAndEpilogues(fusePointwise(graph));
 
   describe('accumulateEmbeddings leaves the sum alone', () => {
     const [table, ids] = [leaf([6, 4]), tensor([3], 'int64')];
@@ -220,12 +220,12 @@ describe('passes, where one condition decides', () => {
         (y) => t.mul(t.silu(project(y, 0)), t.tanh(project(t.neg(y), 1))),
       ],
     ])('%s', (_, expected, use) => {
-      const merged = names((program) => mergeProducts(accumulateProducts(program)), trained(use));
+      const merged = names((graph) => mergeProducts(accumulateProducts(graph)), trained(use));
       expect(merged.filter((name) => /^matmul|^addmm/.test(name))).toHaveLength(expected);
     });
   });
 
-  describe('fuseEdges', () => {
+  describe('fuseProloguesAndEpilogues', () => {
     const [table, weight] = [tensor([6, 8]), tensor([8])];
     const ids = tensor([8], 'int64');
     it.each<[string, string[], () => Tensor[]]>([
@@ -281,7 +281,7 @@ describe('passes, where one condition decides', () => {
         },
       ],
     ])('%s', (name, expected, fn) => {
-      const found = names(edges, fn);
+      const found = names(fuseAll, fn);
       if (name.includes('argument')) expect(found.at(-1)).toBe('rmsNorm');
       else expect(found).toEqual(expected);
     });
@@ -297,7 +297,7 @@ describe('passes, where one condition decides', () => {
         return weights.map(({ grad }) => grad!.detach());
       };
     const finishes = (...weights: Tensor[]) =>
-      names((program) => finishTogether(program, device.facts), gradients(...weights)).filter((name) =>
+      names((graph) => finishTogether(graph, device.facts), gradients(...weights)).filter((name) =>
         name.startsWith('finish'),
       ).length;
     it('finishes those of one shape and dtype together', () => {
@@ -371,7 +371,7 @@ describe('passes, where one condition decides', () => {
       });
     };
     it('makes kernels of no more operands than they take', () => {
-      // Each sum is one operand more.
+      // Each sum adds one operand.
       expect(sumOf(5)).toHaveLength(1);
       expect(sumOf(6)).toHaveLength(2);
       expect(totalOf(7)).toHaveLength(1);
@@ -382,7 +382,7 @@ describe('passes, where one condition decides', () => {
       expect(names(fusePointwise, () => [t.neg(t.mul(x, 2))])).toEqual(['fused_mul_neg']);
       const [row, wide, none] = [tensor([8]), tensor([4, 8], 'float64'), tensor([0, 8])];
       expect(names(fusePointwise, () => [t.mul(x, 2), t.neg(row)])).toEqual(['neg', 'mul']);
-      // Others stay apart while a group is open.
+      // Others stay separate while a group is open.
       const both = () => [t.neg(t.mul(x, 2)), t.neg(t.mul(wide, 2))];
       expect(names(fusePointwise, both)).toEqual(['mul', 'neg', 'fused_mul_neg']);
       expect(names(fusePointwise, () => [t.neg(t.mul(none, 2))])).toEqual(['mul', 'neg']);

@@ -4,22 +4,22 @@ import type { Tensor } from '../../../src/index.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const random = (shape: readonly number[], seed: number) =>
   t.randn(shape, { generator: new t.Generator(seed) });
 const [x, y] = [random([4, 6], 1), random([4, 6], 2)];
 
-/** The names of the ops that are left, once what they give has been found equal. */
+/** The names of the remaining ops, after checking that their results are equal. */
 function left(fn: () => readonly Tensor[]): string[] {
-  const traced = programOf(fn);
-  const changed = withoutRepeatedCalls(traced.program);
+  const traced = graphOf(fn);
+  const changed = withoutRepeatedCalls(traced.graph);
   expectSameBits(traced, changed);
   return opNames(changed);
 }
 
 describe('calls that repeat an earlier one', () => {
-  it('are left out, with all that is made of them alike', () => {
+  it('are left out, with everything made from them alike', () => {
     const chain = () => t.sum(t.mul(t.exp(t.transpose(x, 0, 1)), 2), { dims: 1 });
     expect(left(() => [t.add(chain(), t.neg(chain()))])).toEqual(['exp', 'mul', 'sum', 'neg', 'add']);
     expect(left(() => [t.sub(t.matmul(x, t.transpose(y)), t.matmul(x, t.transpose(y)))])).toEqual([
@@ -92,12 +92,12 @@ describe('calls that repeat an earlier one', () => {
 
   it('give each result a tensor of its own', () => {
     expect(left(() => [t.exp(x), t.exp(x)])).toEqual(['exp', 'exp']);
-    // What only the program sees may be what is returned.
+    // A tensor that only the graph sees may be what is returned.
     expect(left(() => [t.exp(x), t.neg(t.exp(x))])).toEqual(['exp', 'neg']);
     expect(left(() => [t.neg(t.exp(x)), t.exp(x), t.exp(x)])).toEqual(['exp', 'neg', 'exp', 'exp']);
   });
 
-  it('are not casts of what is given, which optimizers may write', () => {
+  it('are not casts of captured tensors, which optimizers may write', () => {
     const twice = (from: () => Tensor) => () => [
       t.sub(t.cast(from(), 'bfloat16'), t.cast(from(), 'bfloat16')),
     ];
@@ -108,10 +108,10 @@ describe('calls that repeat an earlier one', () => {
   it('never are random ones', () => {
     const generator = new t.Generator(5);
     const draw = () => t.dropout(x, { p: 0.5, generator });
-    const { program } = programOf(() => [t.sub(draw(), draw())]);
-    expect(opNames(withoutRepeatedCalls(program))).toEqual(['dropout', 'dropout', 'sub']);
+    const { graph } = graphOf(() => [t.sub(draw(), draw())]);
+    expect(opNames(withoutRepeatedCalls(graph))).toEqual(['dropout', 'dropout', 'sub']);
     const noise = () => t.uniform([4, 6], { generator });
-    const filled = programOf(() => [t.sub(noise(), noise())]).program;
+    const filled = graphOf(() => [t.sub(noise(), noise())]).graph;
     expect(withoutRepeatedCalls(filled)).toBe(filled);
   });
 
@@ -130,11 +130,11 @@ describe('calls that repeat an earlier one', () => {
     let calls = 0;
     const next = () => ++calls;
     const call = () => t.applyOne(counted, [x], { next });
-    const { program } = programOf(() => [t.sub(call(), call())]);
-    expect(withoutRepeatedCalls(program)).toBe(program);
+    const { graph } = graphOf(() => [t.sub(call(), call())]);
+    expect(withoutRepeatedCalls(graph)).toBe(graph);
   });
 
-  it('are those of attributes that say all that they are', () => {
+  it('are those of attributes that compare by value', () => {
     class Counter {
       readonly count = 1;
     }
@@ -157,7 +157,7 @@ describe('calls that repeat an earlier one', () => {
       expect([given, calls(given)]).toEqual([given, twice]);
   });
 
-  it('are not those that give nothing, but look at something', () => {
+  it('are not those that return nothing, but inspect something', () => {
     const check = t.defineOp<undefined>({
       name: 'check',
       autocast: 'none',
@@ -182,7 +182,7 @@ describe('calls that repeat an earlier one', () => {
     expect(left(both)).toEqual(['topk', 'topk', 'neg', 'neg']);
   });
 
-  it('are left out where the first result stays for a later repetition, whoever reads it last', () => {
+  it('are left out where the first result stays for a later repetition, whichever reads it last', () => {
     const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, 3000]);
     const exps = (fn: () => readonly Tensor[]) => left(fn).filter((name) => name === 'exp').length;
     const readers = (isFirstLast: boolean) => () => {
@@ -207,7 +207,7 @@ describe('calls that repeat an earlier one', () => {
     expect([behind(16384), behind(2731)]).toEqual([1, 2]);
   });
 
-  it('make again what was out of memory in between, but for a little', () => {
+  it('recompute what was freed in between, except small results', () => {
     const repeated = (length: number) => () => {
       const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, length]);
       const first = t.sum(t.exp(wide));
@@ -226,14 +226,14 @@ describe('calls that repeat an earlier one', () => {
 
   it('leave the second run of a checkpoint alone', () => {
     const weight = t.tensor(random([3000, 1], 7).toArray() as number[][], { requiresGrad: true });
-    const { program } = programOf(() => {
+    const { graph } = graphOf(() => {
       const hidden = (h: Tensor) =>
         t.sum(t.exp(t.matmul(h, t.transpose(weight))), { dims: 1, keepDims: true });
       const out = t.checkpoint(hidden, t.mul(weight, t.select(t.select(x, 0, 0), 0, 0)));
       t.backward(t.sum(t.mul(out, out)));
       return [weight.grad!.detach()];
     });
-    expect(opNames(withoutRepeatedCalls(program)).filter((name) => name === 'exp')).toHaveLength(2);
+    expect(opNames(withoutRepeatedCalls(graph)).filter((name) => name === 'exp')).toHaveLength(2);
   });
 });
 
@@ -241,7 +241,7 @@ describe.skipIf(hostCompilerVersion() === null)('repeated calls on an emulated G
   const device = openEmulatedDevice();
   const on = (values: number[], requiresGrad = false) => t.tensor(values, { device, requiresGrad });
 
-  it('are not run, with the same gradients, and told', () => {
+  it('are not run, with the same gradients, and reported', () => {
     const weights = [0, 1].map(() => on([1, -2, NaN, 4], true));
     const [eager, compiled] = weights.map((weight) => (given: Tensor) => {
       weight.grad?.dispose();
@@ -260,7 +260,7 @@ describe.skipIf(hostCompilerVersion() === null)('repeated calls on an emulated G
         expected.map((result) => result.toFlatArray()),
       );
       expect(weights[1]!.toFlatArray()).toEqual(weights[0]!.toFlatArray());
-      // Tensors of their own: what is written into one is not seen in the other.
+      // Separate tensors: a write into one is not seen in the other.
       t.fillInPlace(got[1]!, 7);
       expect(got[2]!.toFlatArray()).toEqual(expected[2]!.toFlatArray());
     }

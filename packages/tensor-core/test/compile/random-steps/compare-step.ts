@@ -5,26 +5,26 @@ import { unitRoundoff } from '../../op-cases/support/samples.ts';
 import type { StepProgram } from './step-program.ts';
 import { type Trainer, World } from './world.ts';
 
-/** The first is written down, the others are replayed; what the host does between them they must see. */
+/** The first is captured, the others are replayed; they must see what the host does between them. */
 const calls = 5;
 
 /**
- * What came of running a program eagerly and compiled. `refused`: eager code throws, so there is nothing to compare. `rounds`:
- * on the CPU, where ONNX Runtime adds in an order that depends on where an operand lies, and compiled code may lay it
- * elsewhere, all numbers are as close as that may leave them.
+ * The outcome of running a program eagerly and compiled. `refused`: eager code throws, so there is nothing to compare.
+ * `rounds`: on the CPU, where ONNX Runtime's order of addition depends on an operand's address, which compiled code may
+ * change, all numbers agree up to that.
  */
 export type StepResult = 'same' | 'differs' | 'refused' | 'rounds';
 
 export interface StepOutcome {
   readonly kind: StepResult;
-  /** What differs, and where; else why it is refused. */
+  /** What differs, and where; otherwise why it is refused. */
   readonly message: string;
   /** The ops that the compiled program ran. */
   readonly ops: readonly string[];
 }
 
 interface Explained {
-  explain(): readonly t.ProgramExplanation[];
+  explain(): readonly t.CompileExplanation[];
 }
 
 type Numbers = Record<string, readonly unknown[]>;
@@ -83,7 +83,7 @@ function firstDifference(
   return null;
 }
 
-/** The numbers of all that a call gives and leaves. */
+/** The numbers of everything that a call gives and leaves. */
 function numbersOf(world: World, call: number, run: (given: Tensor[]) => Tensor[]): Numbers {
   const { given, wholes } = world.argumentsOf(call);
   return t.scope(() => {
@@ -98,7 +98,7 @@ function numbersOf(world: World, call: number, run: (given: Tensor[]) => Tensor[
   });
 }
 
-/** Whether something has a history, and one that leads anywhere: the parameters' gradients show where. */
+/** Whether something has a history that leads anywhere: the parameters' gradients show where. */
 function walkHistory(x: Tensor): [boolean, string] {
   if (!x.requiresGrad) return [false, ''];
   try {
@@ -126,7 +126,7 @@ function differenceOf(expected: Numbers, given: Numbers, zerosMayDiffer: boolean
         return { where: `${name}[${i}] is there on one side alone`, isSmall: false };
       const at = numbers.findIndex((value, place) => !Object.is(plain(value), plain(other[place])));
       if (at < 0) continue;
-      // What the dtype and the shape go before.
+      // Preceded by the dtype and the shape.
       const where = `${name}[${i}] at ${at - 2}: ${String(other[at])} where eager code has ${String(numbers[at])}`;
       return { where, isSmall: areClose(numbers, other) };
     }
@@ -134,7 +134,7 @@ function differenceOf(expected: Numbers, given: Numbers, zerosMayDiffer: boolean
   return null;
 }
 
-/** Whether all numbers of a tensor are those of another one but for some roundings. */
+/** Whether all numbers of two tensors are equal up to some roundings. */
 function areClose([dtype, ...numbers]: unknown[], [, ...others]: unknown[]): boolean {
   const bound = 64 * (unitRoundoff[dtype as t.DType] ?? 0);
   return numbers.every((a, i) => {
@@ -144,7 +144,7 @@ function areClose([dtype, ...numbers]: unknown[], [, ...others]: unknown[]): boo
   });
 }
 
-/** Of rows that nobody looked up a -0 stays one; see `accumulateEmbeddings`. */
+/** In rows that were not looked up, -0 stays -0; see `accumulateEmbeddings`. */
 function addsTables(step: Explained): boolean {
   return opsOf(step).some((op) => op.startsWith('fused_embeddingBackward_add_'));
 }

@@ -9,10 +9,10 @@ import { drawBackward, drawGradient, drawUpdate, forgetting } from './training.t
 import type { Trainer } from './world.ts';
 import { drawWrite } from './writes.ts';
 
-// Lengths that fill a kernel's vectors, one more or less, and those that fill none.
+// Lengths that fill a kernel's vectors, one more or less, and ones that fill none.
 const rowCounts = [1, 2, 3, 4, 5, 8, 9, 16, 17, 33];
 const columnCounts = [1, 2, 3, 7, 8, 15, 16, 17, 24, 31, 32, 33, 64, 65, 128];
-// For who calculates with symbols.
+// For symbolic runs.
 const fewRows = [1, 2, 3, 4, 8, 8];
 const fewColumns = [1, 3, 8, 8, 8, 16, 16];
 
@@ -29,11 +29,11 @@ const dtypesOfSymbols: readonly (readonly [number, DType])[] = [
   [3, 'bfloat16'],
 ];
 
-/** What programs are drawn. */
+/** Which programs are drawn. */
 export interface DrawOptions {
   readonly leftOut: ReadonlySet<Kind>;
   readonly trainers: readonly Trainer[];
-  /** Whether tensors are small, and products of low precision are drawn, too, as for who calculates with symbols. */
+  /** Whether tensors are small, and products of low precision are drawn too, for symbolic runs. */
   readonly isSymbolic?: boolean;
 }
 
@@ -78,7 +78,7 @@ function drawMemory(drawing: Drawing, hasTrainers: boolean) {
   const lower = random.chance(0.2) ? 'bfloat16' : dtype;
   const args = [matrix, ...[matrix, [columns], [rows, 1], []].filter(() => random.chance(0.35))];
   const angles = columns % 2 === 0 ? [[rows, columns / 2]] : [];
-  // Optimizers take float32 alone.
+  // Optimizers take only float32.
   const wide = dtype === 'float64' && !hasTrainers ? 'float64' : 'float32';
   const weights = [[columns], [columns], [columns, columns], matrix];
   return {
@@ -115,7 +115,7 @@ function drawInstructions(drawing: Drawing, count: number, writes: number): void
   }
 }
 
-/** In symbols, what passes look for is drawn more often: nothing has to be compiled for it. */
+/** In symbolic runs, what passes look for is drawn more often: nothing has to be compiled for it. */
 function makerOf({ random, hasLowProducts, dtype }: Drawing): (drawing: Drawing) => Drawn | null {
   const isOfProducts = hasLowProducts && dtype === 'float16';
   if (isOfProducts && random.chance(0.4)) return projections;

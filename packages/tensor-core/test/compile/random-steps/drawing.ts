@@ -12,19 +12,19 @@ export interface Drawn {
   readonly operands: readonly Register[];
   readonly text: (names: readonly string[]) => string;
   readonly run: (operands: readonly Tensor[], world: World) => Tensor | null;
-  /** Of what it makes; without a shape it makes nothing. Of the first operand's dtype by default. */
+  /** Of its result; without a shape it makes nothing. The dtype defaults to the first operand's. */
   readonly shape?: Shape;
   readonly dtype?: DType;
   readonly isWritable?: boolean;
-  /** Of the operands by default. */
+  /** Defaults to that of the operands. */
   readonly isTracked?: boolean;
   readonly mayBeRefused?: boolean;
 }
 
-/** Of values among the latest so many, most operands are taken. */
+/** Most operands are drawn from this many latest values. */
 const latest = 5;
 
-/** A program that is being drawn: what there is so far. */
+/** A program that is being drawn: its state so far. */
 export class Drawing {
   readonly random: RandomSource;
   readonly rows: number;
@@ -53,7 +53,7 @@ export class Drawing {
     this.hasLowProducts = kind.hasLowProducts;
   }
 
-  /** Adds a tensor that is given or found. */
+  /** Adds a tensor that is an argument or captured. */
   given(
     role: 'argument' | 'buffer' | 'parameter',
     tensor: Pick<Register, 'shape' | 'dtype' | 'isWritable'>,
@@ -82,7 +82,7 @@ export class Drawing {
     return this.pick((other) => other.dtype === dtype && isSame(other.shape, shape));
   }
 
-  /** One that may be written to here: not an argument, where those are left out. */
+  /** One that may be written here: not an argument, where those are excluded. */
   pickWritable(isFit: (register: Register) => boolean = isFloat): Register | null {
     const isLeftOut = this.leftOut.has('written-arguments');
     return this.pick(

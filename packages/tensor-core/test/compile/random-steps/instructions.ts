@@ -28,7 +28,7 @@ function scaled(drawing: Drawing): Drawn | null {
   };
 }
 
-/** Of two that may be one, or one of which may be a row, a column or an element, maybe of the other. */
+/** On two operands that may be the same, or one of which may be a row, a column or an element, maybe of the other. */
 function binary(drawing: Drawing): Drawn | null {
   const { random } = drawing;
   const x = drawing.pick();

@@ -3,7 +3,7 @@ import type { Tensor } from '../../../src/index.ts';
 import { type Drawing, type Drawn, isFloat, isSame } from './drawing.ts';
 import type { Register } from './step-program.ts';
 
-/** What passes look for, in one instruction each: single ones would seldom meet. */
+/** What passes look for, in one instruction each: separate ones would rarely combine. */
 export const motifs: readonly ((drawing: Drawing) => Drawn | null)[] = [
   projections,
   projections,
@@ -48,7 +48,7 @@ export function projections(drawing: Drawing): Drawn | null {
   };
 }
 
-/** Rows of a table that serves as the head behind them, too. */
+/** Rows of a table that also serves as the head after them. */
 function tiedHead(drawing: Drawing): Drawn | null {
   const ids = drawing.pick(isIndices);
   const table = drawing.random.pick([...drawing.parameters, ...drawing.registers]);
@@ -63,7 +63,7 @@ function tiedHead(drawing: Drawing): Drawn | null {
   };
 }
 
-/** The result of something in another order, as attention wants its heads. */
+/** The result of something in another order, as attention needs its heads. */
 function turnedCopy(drawing: Drawing): Drawn | null {
   const { random } = drawing;
   const x = drawing.pick((each) => isFloat(each) && each.shape.length === 2 && each.shape[1]! % 2 === 0);

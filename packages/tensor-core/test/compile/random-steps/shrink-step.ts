@@ -1,6 +1,6 @@
 import type { Instruction, StepProgram } from './step-program.ts';
 
-/** The program with as few instructions, results and host's actions as still fail. */
+/** The program reduced to the fewest instructions, results and host actions that still fail. */
 export function shrinkStep(program: StepProgram, fails: (smaller: StepProgram) => boolean): StepProgram {
   for (let smallest = program; ;) {
     const smaller = waysToShrink(smallest).find(fails);
@@ -26,7 +26,7 @@ function waysToShrink(program: StepProgram): StepProgram[] {
   return [...withoutInstruction, ...withFewerResults, ...withoutAction, ...plain, ...apart];
 }
 
-/** Without an instruction and all that need what it makes. */
+/** Without an instruction and everything that needs its result. */
 function without(program: StepProgram, left: Instruction): StepProgram {
   const gone = new Set<number>();
   const instructions = program.instructions.filter((each) => {

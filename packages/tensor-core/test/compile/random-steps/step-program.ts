@@ -5,11 +5,11 @@ import type { World } from './world.ts';
 /** A tensor of a program: given to it, found by it, or made by an instruction. */
 export interface Register {
   readonly id: number;
-  /** As the listing calls it. */
+  /** Its name in the listing. */
   readonly name: string;
   readonly shape: Shape;
   readonly dtype: DType;
-  /** False where several elements lie in one place, or ops keep what is written. */
+  /** False where several elements share memory, or ops keep what is written. */
   readonly isWritable: boolean;
   /** Whether a backward pass from it would reach a parameter. */
   readonly isTracked: boolean;
@@ -18,12 +18,12 @@ export interface Register {
 export interface Instruction {
   /** The registers that it reads or writes, by their ids. */
   readonly operands: readonly number[];
-  /** What it makes; null for nothing. */
+  /** What it makes; null if nothing. */
   readonly makes: Register | null;
-  /** As it stands in the listing, given the operands' names. */
+  /** Its text in the listing, given the operands' names. */
   readonly text: (names: readonly string[]) => string;
   readonly run: (operands: readonly Tensor[], world: World) => Tensor | null;
-  /** Whether compiled code may refuse to do it, as it may what leaves a history behind. */
+  /** Whether compiled code may refuse it, as it may refuse what leaves a history. */
   readonly mayBeRefused: boolean;
 }
 
@@ -31,11 +31,11 @@ export interface Instruction {
 export interface GivenTensor {
   readonly register: Register;
   readonly input: TensorInput;
-  /** Rows of a table; null for numbers that are no indices. */
+  /** Rows of a table; null for numbers that are not indices. */
   readonly indicesBelow: number | null;
 }
 
-/** How parameters, or their gradients when the first call begins, lie in memory. */
+/** The memory layout of parameters, or of their gradients when the first call begins. */
 export type Placement = 'apart' | 'one buffer' | 'one buffer, not aligned';
 
 /** What the host does between two calls. */
@@ -55,13 +55,13 @@ export interface StepProgram {
   readonly instructions: readonly Instruction[];
   /** The registers that it gives. */
   readonly results: readonly number[];
-  /** By the call that they come before. */
+  /** Keyed by the call that they precede. */
   readonly hostActions: ReadonlyMap<number, HostAction>;
-  /** Of those that the world was told of; null for none. */
+  /** One of those that the world was given; null for none. */
   readonly trainer: number | null;
 }
 
-/** A program as one would write it. */
+/** A program as a person would write it. */
 export function listingOf(program: StepProgram): string {
   const { instructions, hostActions, results } = program;
   const given = (title: string, tensors: readonly GivenTensor[]) =>

@@ -20,7 +20,7 @@ export function drawBackward(drawing: Drawing): Drawn | null {
   };
 }
 
-/** A parameter's gradient, where it has one, as somebody who looks at it sees it. */
+/** A parameter's gradient, where it has one, as a reader sees it. */
 export function drawGradient(drawing: Drawing): Drawn {
   const parameter = drawing.random.pick(drawing.parameters);
   return {
@@ -32,7 +32,7 @@ export function drawGradient(drawing: Drawing): Drawn {
   };
 }
 
-/** What becomes of gradients behind a backward pass: a step by hand or by a trainer, or a look at them. */
+/** What happens to gradients after a backward pass: a step by hand or by a trainer, or a read. */
 export function drawUpdate(
   drawing: Drawing,
   loss: number,

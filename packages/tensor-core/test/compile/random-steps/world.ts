@@ -7,20 +7,20 @@ import type { GivenTensor, HostAction, Placement, StepProgram } from './step-pro
 
 /** What updates parameters by their gradients. */
 export interface Trainer {
-  /** As the listing calls it. */
+  /** Its name in the listing. */
   readonly text: string;
-  /** For one world; what it gives makes one step behind a backward pass from `loss`, and forgets the gradients or not. */
+  /** For one world; the result makes one step after a backward pass from `loss`, and drops the gradients or not. */
   readonly make: (parameters: readonly Tensor[]) => (loss: Tensor) => void;
 }
 
-/** The tensors of a program for one way to run it: eager code and compiled code have one each, of the same numbers. */
+/** The tensors of a program for one way to run it: eager and compiled code have one world each, with the same numbers. */
 export class World {
   readonly parameters: readonly Tensor[];
   readonly train: (loss: Tensor) => void;
   readonly #program: StepProgram;
   readonly #device: Device;
   readonly #buffers: readonly Placed[];
-  /** Where parameters or gradients lie together. */
+  /** Buffers that hold several parameters or gradients. */
   readonly #flat: Tensor[] = [];
 
   constructor(program: StepProgram, device: Device, trainers: readonly Trainer[]) {
@@ -81,12 +81,12 @@ export class World {
     }
   }
 
-  /** As the program finds them. */
+  /** As found by the program. */
   get buffers(): Tensor[] {
     return this.#buffers.map(({ view }) => view);
   }
 
-  /** What is left behind beside the results. */
+  /** What remains besides the results. */
   get state(): Record<string, readonly (Tensor | null)[]> {
     return {
       buffers: this.#buffers.map(({ whole }) => whole),
@@ -108,12 +108,12 @@ export class World {
             Array.from({ length: size }, () => random.integer(0, indicesBelow - 1)),
           );
     const whole = t.keep(t.fromTypedArray(data, baseShape, { dtype, device: this.#device }));
-    // Of one handle alone: to write a history into what has several is refused.
+    // With a single handle: writing a history into memory that has several is refused.
     if (views.length === 0) return { whole, view: whole };
     return { whole, view: t.keep(views.reduce((x, { ours }) => ours(x), t.alias(whole))) };
   }
 
-  /** The same values, apart or in one tensor. */
+  /** The same values, separate or in one tensor. */
   #lay(values: readonly Tensor[], placement: Placement): Tensor[] {
     if (placement === 'apart') return values.map((x) => t.keep(t.copy(x)));
     let at = placement === 'one buffer' ? 0 : 1;

@@ -23,7 +23,7 @@ export function drawWrite(drawing: Drawing): Drawn | null {
     };
   }
   const isFit = (each: Register) => each.dtype === target.dtype && isSame(each.shape, shape);
-  // One that brings a history along, where that is to be written.
+  // A source with a history, where histories are written.
   const tracked = isRecorded ? drawing.pick((each) => each.isTracked && isFit(each)) : null;
   const source = tracked ?? drawing.pick((each) => isFloat(each) && isFit(each));
   if (!source) return null;

@@ -2,25 +2,25 @@ import { isAccumulation } from '../../../src/compile/passes/accumulate-products.
 import { isFused } from '../../../src/compile/passes/fused-ops.ts';
 import { isOp } from '../../../src/compile/passes/is-op.ts';
 import { computeDTypeOf } from '../../../src/compile/passes/pointwise-call.ts';
-import type { CustomKernel } from '../../../src/op/cuda-lowering.ts';
+import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { embeddingOp } from '../../../src/ops/index/embedding.ts';
-import type { Call, Operand } from '../../../src/compile/graph/program.ts';
+import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import { byteSize } from '../../../src/base/dtype.ts';
 import { areApart, isSamePlace } from './symbolic-memory.ts';
 
-// What one generated kernel takes, and what kernels read and write of their neighbours' in one piece.
+// The limits of one generated kernel, and the vectors that kernels read and write at once.
 const mostInputs = 8;
 const mostOperands = 10;
 const vectorBytes = 16;
 
-/** Throws an Error for a call that a GPU's kernel would get wrong, or could not be made for. */
+/** Throws an Error for a call that a GPU's kernel would get wrong, or that no kernel can be made for. */
 export function checkKernel(call: Call): void {
   const { op, outputs } = call;
   checkWrites(call);
   if (op.name.startsWith('finish_'))
     check(call, areAlike(outputs) && areAlike(call.inputs), 'finishes others together');
   if (isAccumulation(call)) checkAccumulation(call);
-  if (op.cuda.kind === 'custom') checkCustom(call, op.cuda);
+  if (op.cuda.kind === 'custom') checkCustom(call);
   else if (isFused(op)) checkGenerated(call);
 }
 
@@ -28,7 +28,7 @@ function check({ op }: Call, holds: boolean, what: string): void {
   if (!holds) throw new Error(`${op.name} ${what}.`);
 }
 
-/** Other threads of a call may still read what one writes, but for the element of its own. */
+/** Other threads of a call may still read what one writes, except its own element. */
 function checkWrites(call: Call): void {
   const { op, inputs, outputs, members = [] } = call;
   const tables = members.filter((member) => isOp(member.op, embeddingOp)).map((member) => member.inputs[0]!);
@@ -45,7 +45,7 @@ function checkWrites(call: Call): void {
   });
 }
 
-/** Of low precision, to something that lies as the sum does. */
+/** Products of low precision, added to something with the layout of the sum. */
 function checkAccumulation(call: Call): void {
   const [a, b, c] = call.inputs as readonly [Operand, Operand, Operand];
   const [d] = call.outputs as readonly [Operand];
@@ -68,29 +68,30 @@ function checkGenerated(call: Call): void {
   );
 }
 
-function checkCustom(call: Call, kernel: CustomKernel<never>): void {
-  const isWritten = (output: Operand) => output.isContiguous || kernel.writesStrided?.(output) === true;
+function checkCustom(call: Call): void {
+  const rewrites = rewritesOf(call);
+  const isWritten = (output: Operand) => output.isContiguous || rewrites.writesStrided?.(output) === true;
   const isMadeByOwn = !(call.op.mutates?.length ?? 0);
   check(call, !isMadeByOwn || call.outputs.every(isWritten), 'writes a layout that it cannot');
   if (!isFused(call.op)) return;
-  if (kernel.takesTwo) checkPair(call, kernel.takesTwo);
+  if (rewrites.takesTwo) checkPair(call, rewrites.takesTwo);
   for (const [i, member] of call.members!.entries()) {
-    const hasEdges = call.members!.some(({ op: { cuda } }) => cuda.kind === 'custom' && cuda.edges);
-    if (hasEdges && member.op.cuda.kind === 'pointwise') checkEdge(call, member, i);
+    const isKernelFusion = call.members!.some((other) => rewritesOf(other).fusion);
+    if (isKernelFusion && member.op.cuda.kind === 'pointwise') checkFusedMember(call, member, i);
   }
 }
 
-/** An edge reads and writes rows of the kernel's shape in whole vectors, and single elements. */
-function checkEdge(call: Call, member: Call, at: number): void {
+/** A prologue or epilogue reads and writes rows of the kernel's shape in whole vectors, and single elements. */
+function checkFusedMember(call: Call, member: Call, at: number): void {
   const inMemory = [...call.inputs, ...call.outputs];
   for (const operand of [...member.inputs, ...member.outputs]) {
     if (operand.size === 1 || !inMemory.some((other) => isSamePlace(other, operand))) continue;
     const isWhole = operand.isContiguous && (operand.offset * byteSize(operand.dtype)) % vectorBytes === 0;
-    check(call, isWhole, `has an edge, member ${at}, that lies otherwise than its vectors`);
+    check(call, isWhole, `has a prologue or epilogue, member ${at}, that is not aligned to vectors`);
   }
 }
 
-/** Both halves of a pair do the same, to tensors that lie alike. */
+/** Both halves of a pair do the same, to tensors of the same layout. */
 function checkPair(call: Call, doubled: readonly number[]): void {
   const [a, b] = call.members as readonly [Call, Call];
   a.inputs.forEach((input, place) => {

@@ -5,22 +5,23 @@ import { carryLowPrecisionCopies } from '../../../src/compile/passes/carry-low-p
 import { finishTogether } from '../../../src/compile/passes/finish-together.ts';
 import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
 import { freeFirst } from '../../../src/compile/passes/free-first.ts';
-import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
+import { fuseProloguesAndEpilogues } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy.ts';
 import { isCast } from '../../../src/compile/passes/is-op.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
+import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { scaleInUpdate } from '../../../src/compile/passes/scale-in-update.ts';
 import { updateEarly } from '../../../src/compile/passes/update-early.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { Arena } from '../../../src/compile/cuda/arena.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
 import type { CudaProperties } from '@roofline/cuda';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { runSymbolically } from './run-symbolically.ts';
 
-type Pass = (program: Program, properties: CudaProperties) => Program;
+type Pass = (graph: Graph, properties: CudaProperties) => Graph;
 
 const passes: Readonly<Record<string, Pass>> = {
   withoutRepeatedCalls,
@@ -28,30 +29,30 @@ const passes: Readonly<Record<string, Pass>> = {
   mergeProducts,
   joinCrossEntropy,
   accumulateEmbeddings,
-  carryLowPrecisionCopies: (program) => carryLowPrecisionCopies(program),
+  carryLowPrecisionCopies: (graph) => carryLowPrecisionCopies(graph),
   foldCopies,
   pairCalls,
   finishTogether,
   fusePointwise,
-  fuseEdges,
+  fuseProloguesAndEpilogues,
   scaleInUpdate,
   updateEarly,
   freeFirst,
 };
 
 /**
- * The first pass behind which a program leaves something else than it did, and what of it; null for none. Behind all, calls
+ * The first pass after which a graph leaves something other than before, and what; null for none. After all passes, calls
  * write where the arena lets them write over their inputs.
  */
 export function failingPass(
-  traced: Program,
+  traced: Graph,
   properties: CudaProperties,
   expected = runSymbolically(traced, traced, 'before'),
 ): string | null {
-  const failureOf = (name: string, program: Program, over?: ReadonlyMap<number, number>): string | null => {
-    const ops = program.calls.map(({ op }) => op.name).join(' ');
+  const failureOf = (name: string, graph: Graph, over?: ReadonlyMap<number, number>): string | null => {
+    const ops = graph.calls.map(({ op }) => op.name).join(' ');
     try {
-      const left = runSymbolically(program, traced, 'behind', over);
+      const left = runSymbolically(graph, traced, 'behind', over);
       const differs = [...expected].find(
         ([number, elements]) => !isDeepStrictEqual(left.get(number), elements),
       );
@@ -60,56 +61,57 @@ export function failingPass(
       return `${name}: ${(error as Error).message} ${ops}`;
     }
   };
-  let program = traced;
+  let graph = traced;
   for (const [name, pass] of Object.entries(passes)) {
-    const before = program;
-    program = pass(program, properties);
-    const failure = isUnchanged(before, program) ? null : failureOf(name, program);
+    const before = graph;
+    graph = pass(graph, properties);
+    const failure = isUnchanged(before, graph) ? null : failureOf(name, graph);
     if (failure) return failure;
   }
-  return failureOf('takenOver', program, takenOver(program));
+  return failureOf('takenOver', graph, takenOver(graph));
 }
 
 /**
- * What has become of a call whose attributes a run may ask for, by any pass, where it did not stay a call of its own; null
- * where each did. Those that never ask, and updates, which ask for their coefficients alone, are left out.
+ * What any pass has made of a call with per-run attributes that did not stay a separate call; null where all did. Calls whose
+ * attributes never change, and updates, which ask only for their coefficients, are left out.
  */
-export function lostLiveCall(traced: Program, properties: CudaProperties): string | null {
+export function lostLiveCall(traced: Graph, properties: CudaProperties): string | null {
   const mark = 1_000_000;
   for (const [at, { op }] of traced.calls.entries()) {
-    const isUpdate = op.cuda.kind === 'custom' && (op.cuda.byTensor || op.cuda.scales || op.cuda.copied);
+    const { byTensor, scales, copied } = rewritesOf({ op });
+    const isUpdate = byTensor || scales || copied;
     if (isCast(op) || isUpdate || op.name.startsWith('crossEntropy')) continue;
     const calls = traced.calls.map((call, i) => (i === at ? { ...call, live: mark } : call));
-    let program: Program = { ...traced, calls };
+    let graph: Graph = { ...traced, calls };
     for (const [name, pass] of Object.entries(passes)) {
-      program = pass(program, properties);
-      const left = program.calls.filter(({ live }) => live === mark);
+      graph = pass(graph, properties);
+      const left = graph.calls.filter(({ live }) => live === mark);
       if (left.length !== 1 || left[0]!.op !== op) return `${name} takes ${op.name} away, which may be live`;
     }
   }
   return null;
 }
 
-/** What a program does, in numbers: its calls, their operands, the bytes of these, and those of its arena. */
+/** The size of a graph: its calls, their operands, the bytes of these, and those of its arena. */
 type Footprint = readonly [calls: number, operands: number, operandBytes: number, arenaBytes: number];
 
-/** The footprint of a program behind each pass. */
-export function footprints(traced: Program, properties: CudaProperties): Record<string, Footprint> {
-  let program = traced;
+/** The footprint of a graph after each pass. */
+export function footprints(traced: Graph, properties: CudaProperties): Record<string, Footprint> {
+  let graph = traced;
   const behind = Object.entries(passes).map(([name, pass]) => {
-    program = pass(program, properties);
-    return [name, footprintOf(program)] as const;
+    graph = pass(graph, properties);
+    return [name, footprintOf(graph)] as const;
   });
   return Object.fromEntries([['traced', footprintOf(traced)], ...behind]);
 }
 
-function footprintOf(program: Program): Footprint {
-  const operands = program.calls.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
+function footprintOf(graph: Graph): Footprint {
+  const operands = graph.calls.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
   const bytes = operands.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  return [program.calls.length, operands.length, bytes, new Arena(program).byteLength];
+  return [graph.calls.length, operands.length, bytes, new Arena(graph).byteLength];
 }
 
-function isUnchanged(before: Program, after: Program): boolean {
+function isUnchanged(before: Graph, after: Graph): boolean {
   return (
     before.storages === after.storages &&
     before.calls.length === after.calls.length &&

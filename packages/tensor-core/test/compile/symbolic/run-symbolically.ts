@@ -1,7 +1,8 @@
 import { withoutCopies } from '../../../src/compile/passes/copying-op.ts';
 import { isFused } from '../../../src/compile/passes/fused-ops.ts';
 import { placesRead } from '../../../src/compile/passes/pointwise-call.ts';
-import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
+import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
+import type { Call, Operand, Graph } from '../../../src/compile/graph/graph.ts';
 import { checkKernel } from './check-kernels.ts';
 import { SymbolicMemory, isSamePlace } from './symbolic-memory.ts';
 import { type PartialOps, partialOps, symbolsOf } from './symbolic-ops.ts';
@@ -10,21 +11,21 @@ import type { Symbol } from './symbols.ts';
 type Values = readonly Symbol[];
 
 /**
- * What a program leaves in the storages that it is given and that outlive it, by their numbers, where a call reads all that it
- * reads before it writes. Throws an Error for a call of which that would not be so on a GPU: one that writes what other
- * threads of it may still read, or does work whose operands it has not got. Storages may take over the memory of others.
+ * What a graph leaves in captured storages and those that outlive it, by their numbers, where each call reads everything
+ * before it writes. Throws an Error for a call for which that does not hold on a GPU: one that writes what its other threads
+ * may still read, or does work whose operands it lacks. Storages may take over the memory of others.
  */
 export function runSymbolically(
-  program: Program,
-  traced: Program,
+  graph: Graph,
+  traced: Graph,
   garbage: string,
   takenOver: ReadonlyMap<number, number> = new Map(),
 ): Map<number, Int32Array> {
-  const memory = new SymbolicMemory(program, garbage, takenOver);
+  const memory = new SymbolicMemory(graph, garbage, takenOver);
   const parts = partialOps(traced.calls);
-  for (const { source } of program.storages)
+  for (const { source } of graph.storages)
     if (source.kind === 'copy') for (const cast of source.casts) runCall(cast, memory, parts);
-  for (const call of program.calls) runCall(call, memory, parts);
+  for (const call of graph.calls) runCall(call, memory, parts);
   const seen = traced.storages.flatMap(({ source }, number) =>
     source.kind !== 'made' || traced.kept.has(number) ? [number] : [],
   );
@@ -45,7 +46,7 @@ interface Made {
   readonly values: Values;
 }
 
-/** A fused call's members one after the other; what one makes goes to the next where it lies as it is, else memory is read. */
+/** A fused call's members in order; what one makes goes to the next if the layout is the same, otherwise memory is read. */
 function runMembers(fused: Call, memory: SymbolicMemory, parts: PartialOps): Values[] {
   const made: Made[] = [];
   for (const member of fused.members!) {
@@ -67,10 +68,10 @@ function runMembers(fused: Call, memory: SymbolicMemory, parts: PartialOps): Val
   });
 }
 
-/** Whether a member gets from others what they make: a kernel with edges only its one input, and the latter all theirs. */
-function isPassedOn(fused: Call, { op: { cuda } }: Call, place: number): boolean {
-  if (cuda.kind !== 'custom' || !cuda.edges || fused.op.cuda.kind !== 'custom') return true;
-  return place === cuda.edges.input;
+/** Whether members pass this input on: to a kernel with prologue and epilogue only its one input, to those two everything. */
+function isPassedOn(fused: Call, member: Call, place: number): boolean {
+  const { fusion } = rewritesOf(member);
+  return !fusion || fused.op.cuda.kind !== 'custom' || place === fusion.input;
 }
 
 function isRead(call: Call, place: number): boolean {

@@ -1,19 +1,19 @@
-import type { Operand, Program } from '../../../src/compile/graph/program.ts';
+import type { Operand, Graph } from '../../../src/compile/graph/graph.ts';
 import { byteSize } from '../../../src/base/dtype.ts';
 import { type Symbol, symbolOf } from './symbols.ts';
 
 /** What the storages of a program hold, element by element. */
 export class SymbolicMemory {
   readonly #storages = new Map<number, Int32Array>();
-  readonly #program: Program;
-  /** What was there before a program writes it, another in each memory. */
+  readonly #graph: Graph;
+  /** What was there before the graph writes it, different in each memory. */
   readonly #garbage: string;
 
-  /** The storages whose memory others have, by the numbers of the latter. */
+  /** The storages whose memory others take over, by the numbers of the latter. */
   readonly #takenOver: ReadonlyMap<number, number>;
 
-  constructor(program: Program, garbage: string, takenOver: ReadonlyMap<number, number>) {
-    this.#program = program;
+  constructor(graph: Graph, garbage: string, takenOver: ReadonlyMap<number, number>) {
+    this.#graph = graph;
     this.#garbage = garbage;
     this.#takenOver = takenOver;
   }
@@ -29,14 +29,14 @@ export class SymbolicMemory {
     placesOf(operand).forEach((place, i) => (elements[place] = values[i]!));
   }
 
-  /** All of a storage. Those that are given, or outlive the program, begin alike in all memories. */
+  /** All of a storage. Those that are captured, or outlive the run, begin alike in all memories. */
   elements(storage: number): Int32Array {
     const before = this.#takenOver.get(storage);
     if (before !== undefined) return this.elements(before);
     let elements = this.#storages.get(storage);
     if (!elements) {
-      const { byteLength, dtype, source } = this.#program.storages[storage]!;
-      const isAlike = source.kind !== 'made' || this.#program.kept.has(storage);
+      const { byteLength, dtype, source } = this.#graph.storages[storage]!;
+      const isAlike = source.kind !== 'made' || this.#graph.kept.has(storage);
       const name = isAlike ? `given ${storage}` : `${this.#garbage} ${storage}`;
       elements = Int32Array.from({ length: byteLength / byteSize(dtype) }, (_, i) => symbolOf(name, [i]));
       this.#storages.set(storage, elements);
@@ -45,7 +45,7 @@ export class SymbolicMemory {
   }
 }
 
-/** Where the elements of an operand lie in its storage, in their logical order. */
+/** The positions of an operand's elements in its storage, in their logical order. */
 function placesOf({ shape, strides, offset }: Operand): number[] {
   let places = [offset];
   shape.forEach((length, d) => {

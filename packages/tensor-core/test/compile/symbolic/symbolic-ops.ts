@@ -1,16 +1,17 @@
 import { isCast, isOp } from '../../../src/compile/passes/is-op.ts';
 import { placesRead, textsOf } from '../../../src/compile/passes/pointwise-call.ts';
 import { inputNames } from '../../../src/backends/cuda/generated/pointwise-kernel.ts';
-import type { CustomKernel, UpdateByTensor } from '../../../src/op/cuda-lowering.ts';
+import type { UpdateByTensor } from '../../../src/op/kernel-rewrites.ts';
+import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { addmmInPlaceOp, addmmOp } from '../../../src/ops/matrix/addmm.ts';
 import { type MatmulAttributes, matmulOp } from '../../../src/ops/matrix/matmul.ts';
-import type { Call, Operand } from '../../../src/compile/graph/program.ts';
+import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import type { Shape } from '../../../src/base/shape.ts';
 import { type Symbol, minus, plus, symbolOf, times } from './symbols.ts';
 
 type Values = readonly Symbol[];
 
-/** What of a program's ops calls of parts of them do not say. */
+/** What calls of parts of an op need to know of the whole op. */
 export interface PartialOps {
   /** By name, the first of the outputs that a later call may finish. */
   readonly deferred: ReadonlyMap<string, number>;
@@ -19,25 +20,23 @@ export interface PartialOps {
 }
 
 export function partialOps(calls: readonly Call[]): PartialOps {
-  const kernels = calls.flatMap(({ op: { name, cuda } }) =>
-    cuda.kind === 'custom' ? [{ name, ...cuda }] : [],
-  );
+  const kernels = calls.map((call) => ({ name: call.op.name, ...rewritesOf(call) }));
   return {
     deferred: new Map(kernels.flatMap(({ name, deferred }) => (deferred ? [[name, deferred.first]] : []))),
     updates: new Map(kernels.flatMap(({ name, byTensor }) => (byTensor ? [[name, byTensor]] : []))),
   };
 }
 
-/** What a call that is no fused one makes of its inputs' values, output by output. */
+/** What a call that is not fused makes of its inputs' values, output by output. */
 export function symbolsOf(call: Call, inputs: readonly Values[], parts: PartialOps): Values[] {
   const { op, outputs, attributes } = call;
   if (isCast(op)) return [inputs[0]!];
   if (op.cuda.kind === 'pointwise') return pointwise(call, inputs);
   if (isProduct(call)) return [product(call, inputs)];
-  const kernel = op.cuda as CustomKernel<never>;
+  const rewrites = rewritesOf(call);
   const update = parts.updates.get(op.name);
   if (update) return updated(call, inputs, update);
-  if (kernel.scales) return scaled(call, inputs);
+  if (rewrites.scales) return scaled(call, inputs);
   if (op.name.endsWith('_factor')) return [[symbolOf('factor', inputs.flat())]];
   if (op.name.endsWith('_coefficients'))
     return [filled(coefficientsOf(op.name, attributes), outputs[0]!.size)];
@@ -47,7 +46,7 @@ export function symbolsOf(call: Call, inputs: readonly Values[], parts: PartialO
   return outputs.map(({ size }, i) => {
     const own = symbolOf(`output ${i}`, [all]);
     if (i < first) return Array.from({ length: size }, (_, at) => symbolOf('element', [own, at]));
-    return kernel.deferred ? fromPartial(own, size) : filled(own, size);
+    return rewrites.deferred ? fromPartial(own, size) : filled(own, size);
   });
 }
 
@@ -63,10 +62,9 @@ function updated(
 ): Values[] {
   const count = call.outputs.length / written;
   const behind = call.inputs.slice(roles * count);
-  const at =
-    call.op.cuda.kind === 'custom' && call.op.cuda.byTensor
-      ? -1
-      : behind.findIndex(({ shape }) => shape.length === 1 && shape[0] === coefficientCount);
+  const at = rewritesOf(call).byTensor
+    ? -1
+    : behind.findIndex(({ shape }) => shape.length === 1 && shape[0] === coefficientCount);
   const [shared, numbers] =
     at < 0
       ? [inputs.slice(roles * count), []]
@@ -110,7 +108,7 @@ function pointwise(call: Call, inputs: readonly Values[]): Values[] {
   });
 }
 
-/** What only moves, adds or multiplies. */
+/** Ops that only move, add or multiply. */
 function ringOp(expression: string): ((elements: Values) => Symbol) | null {
   if (inputNames.includes(expression)) return ([a]) => a!;
   if (expression === 'a + b') return ([a, b]) => plus(a!, b ?? a!);
@@ -164,7 +162,7 @@ function product(
   });
 }
 
-/** What multiplies tensors in place by one factor. */
+/** Ops that multiply tensors in place by one factor. */
 function scaled({ outputs }: Call, inputs: readonly Values[]): Values[] {
   const factor = symbolOf('factor', inputs.slice(outputs.length).flat());
   return outputs.map((_, i) => inputs[i]!.map((value) => times(value, factor)));

@@ -1,6 +1,6 @@
 /**
- * Numbers that stand for what ops make: sums and products are those of whole numbers modulo 2³², everything else is as good as
- * random, so that two ways to calculate give the same only if they are the same. Roundings do not show.
+ * Numbers that stand for what ops make: sums and products are those of integers modulo 2³², everything else is pseudo-random,
+ * so that two computations give the same only if they are the same. Roundings are invisible.
  */
 export type Symbol = number;
 
@@ -8,7 +8,7 @@ export const plus = (a: Symbol, b: Symbol): Symbol => (a + b) | 0;
 export const minus = (a: Symbol, b: Symbol): Symbol => (a - b) | 0;
 export const times = (a: Symbol, b: Symbol): Symbol => Math.imul(a, b);
 
-/** Of anything that can be written down, and symbols. */
+/** A symbol of anything that can be serialized, and of other symbols. */
 export function symbolOf(text: string, symbols: readonly Symbol[] = []): Symbol {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -1,6 +1,6 @@
 import type { CudaDevice } from '../../../src/kernel-api.ts';
 import { withoutDeadCalls } from '../../../src/compile/graph/liveness.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { Trace } from '../../../src/compile/trace/trace.ts';
 import { traced } from '../../../src/compile/trace/traced.ts';
 import { RandomSource } from '../../differential/programs/random-source.ts';
@@ -8,14 +8,10 @@ import type { StepProgram } from '../random-steps/step-program.ts';
 import { type Trainer, World } from '../random-steps/world.ts';
 
 /**
- * A random step as a program that passes get; null where eager code refuses it. Gradients stay in every third one, and in
- * some what else the step has made.
+ * A random step as a graph for passes; null where eager code refuses it. Gradients stay in every third one, and in some
+ * everything else that the step has made.
  */
-export function traceStep(
-  step: StepProgram,
-  device: CudaDevice,
-  trainers: readonly Trainer[],
-): Program | null {
+export function traceStep(step: StepProgram, device: CudaDevice, trainers: readonly Trainer[]): Graph | null {
   const world = new World(step, device, trainers);
   const { given } = world.argumentsOf(0);
   const trace = new Trace([]);

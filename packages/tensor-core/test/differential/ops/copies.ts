@@ -47,7 +47,7 @@ const toDevice: OpEntry = {
   }),
 };
 
-/** A tensor to write to, and one to read: of its own, or another view of the same memory that does not overlap. */
+/** A tensor to write to, and one to read: separate, or another view of the same memory that does not overlap. */
 function drawTargetAndSource(random: RandomSource): TensorInput[] {
   const shape = drawShape(random);
   // A leaf that requires a gradient must not be written to.
@@ -72,7 +72,7 @@ const writing = (name: 'addInPlace' | 'copyInPlace', torch: string): OpEntry => 
   }),
 });
 
-/** A write into a tensor that the tape knows: recorded, or refused. */
+/** A write into a tensor that is on the tape: recorded, or refused. */
 const recordedWriting = (name: 'addInPlace' | 'copyInPlace', torch: string): OpEntry => ({
   name,
   rule: 'exact',

@@ -20,7 +20,7 @@ const filled = (name: Fill): OpEntry => ({
   },
 });
 
-/** A shape, or seldom what is none. */
+/** A shape, or rarely something that is not one. */
 function drawOddShape(random: RandomSource): Shape {
   const shape = drawShape(random);
   return random.chance(0.03) ? [...shape, -1] : shape;
@@ -95,7 +95,7 @@ const linspace: OpEntry = {
   },
 };
 
-/** What is dropped is our own choice; without chance the values are PyTorch's. */
+/** Which elements are dropped differs from PyTorch; where nothing is random the values are PyTorch's. */
 const dropout: OpEntry = {
   name: 'dropout',
   rule: 'exact',
@@ -130,7 +130,7 @@ const nested: OpEntry = {
   },
 };
 
-/** What a tensor's elements are read as comes out as it went in. */
+/** Reading a tensor's elements: they come out as they went in. */
 const fromTypedArray: OpEntry = {
   name: 'fromTypedArray',
   rule: 'exact',
@@ -144,7 +144,7 @@ const fromTypedArray: OpEntry = {
   }),
 };
 
-/** Random numbers are our own: what is held is their shape and dtype, and which of these are refused. */
+/** Random numbers differ from PyTorch's: compared are shape and dtype, and which of these are refused. */
 const random = (
   name: string,
   torch: string,

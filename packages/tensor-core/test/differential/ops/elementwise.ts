@@ -51,8 +51,8 @@ const binary = (
 });
 
 /**
- * PyTorch's gradient subtracts 1 from the exponent. So beside floating point there are no integers at the ends of their
- * range, and no fractions so small that the difference rounds to -1.
+ * PyTorch's gradient subtracts 1 from the exponent. So with floating point there are no integers at the ends of their range,
+ * and no fractions so small that the difference rounds to -1.
  */
 const pow: OpEntry = {
   ...binary('pow', t.pow, 'torch.pow', 'rounded'),
@@ -81,7 +81,7 @@ function withoutTiny(x: TensorInput | number): TensorInput | number {
   return { ...x, data: encode(x.dtype, Array.from(decode(x.dtype, x.data), enlarge)) };
 }
 
-/** PyTorch's maximum and minimum take tensors alone: a number beside one becomes one without dimensions. */
+/** PyTorch's maximum and minimum take only tensors: a number next to one becomes one without dimensions. */
 const extremum = (name: 'maximum' | 'minimum'): OpEntry => ({
   name,
   rule: 'exact',
@@ -110,7 +110,7 @@ const comparison = (
   name,
   rule: 'exact',
   draw: (random) => ({
-    // Of two numbers Python makes no tensor, and we refuse them.
+    // Python makes no tensor of two numbers, and we refuse them.
     operands: random.chance(0.01) ? [drawNumber(random), drawNumber(random)] : drawPair(random),
     ours: ([a, b]) => ours(a!, b!),
     torch: ([a, b]) => `(${a} ${operator} ${b})`,

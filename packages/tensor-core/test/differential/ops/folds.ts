@@ -25,7 +25,7 @@ const cumsum: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    // One line after the other, so fewer elements than other folds.
+    // One line after another, so fewer elements than other folds.
     const shape = random.chance(0.01) ? [random.integer(20_000, 100_000)] : drawShape(random);
     const x = drawTensor(random, { shape });
     const dimension = drawDimension(random, x.shape.length);
@@ -38,7 +38,7 @@ const cumsum: OpEntry = {
   },
 };
 
-/** Of equal elements PyTorch may take either: where there are any, the values alone are compared. */
+/** PyTorch may take either of equal elements: where there are any, only the values are compared. */
 const topk: OpEntry = {
   name: 'topk',
   rule: 'exact',

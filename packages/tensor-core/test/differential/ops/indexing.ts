@@ -54,7 +54,7 @@ const gather: OpEntry = {
   },
 };
 
-/** Indices without a repetition, whose order PyTorch leaves open, but for a few that are outside. */
+/** Indices without repetition, whose order PyTorch leaves open, except a few that are outside. */
 function drawPlaces(random: RandomSource, length: number): number[] {
   const places = Array.from({ length }, (_, i) => i).sort(() => random.integer(-1, 1));
   const chosen = places.slice(0, random.integer(0, length));
@@ -92,7 +92,7 @@ const indexCopyInPlace: OpEntry = {
   },
 };
 
-/** The same into a tensor that the tape knows: recorded, or refused. */
+/** The same into a tensor that is on the tape: recorded, or refused. */
 const recordedIndexCopy: OpEntry = {
   name: 'indexCopyInPlace',
   rule: 'exact',

@@ -5,7 +5,7 @@ import type { RandomSource } from '../programs/random-source.ts';
 import { drawDType, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../programs/tensor-input.ts';
 import { drawBroadcast, tensorOf } from './operands.ts';
 
-/** The length that a product sums over: mostly short, now and then longer than a block of any kernel. */
+/** The length that a product sums over: mostly short, occasionally longer than a block of any kernel. */
 function drawInner(random: RandomSource): number {
   return random.chance(0.06) ? random.integer(60, 300) : drawLength(random);
 }
@@ -30,7 +30,7 @@ const matmul: OpEntry = {
   draw: (random) => {
     const [a, b] = drawFactors(random);
     const dtype = random.chance(0.9) ? drawMostlyFloat(random) : drawDType(random);
-    // Of float16 PyTorch has no product on the CPU, and float32 in its stead would hide a mismatch.
+    // PyTorch has no product of float16 on the CPU, and float32 in its place would hide a mismatch.
     const other =
       dtype === 'float16' || random.chance(0.95) ? dtype : random.pick(['float64', 'int64'] as const);
     const values = random.chance(0.85) ? 'ordinary' : 'any';

@@ -50,12 +50,12 @@ const softmaxTo: OpEntry = {
   },
 };
 
-/** The dtype of a norm's weight: its input's, or float32 beside bfloat16, as autocast has it. */
+/** The dtype of a norm's weight: its input's, or float32 with bfloat16, as under autocast. */
 function drawWeightDType(random: RandomSource, dtype: DType): DType {
   return dtype === 'bfloat16' && random.chance(0.3) ? 'float32' : dtype;
 }
 
-/** An input of a norm, without values whose squares overflow where there is nothing to hold them against. */
+/** An input of a norm, without values whose squares overflow where there is no wider reference. */
 function drawNormed(random: RandomSource, squares: boolean): TensorInput {
   const dtype = drawMostlyFloat(random);
   const values = !squares || dtype === 'float64' ? random.pick(['ordinary', 'powers'] as const) : 'any';
@@ -138,7 +138,7 @@ const crossEntropy: OpEntry = {
   },
 };
 
-/** Whole numbers as a tensor without views; as many as the shape asks for. */
+/** Integers as a tensor without views; as many as the shape asks for. */
 export function indexInput(ids: readonly number[], shape: readonly number[], dtype: 'int32' | 'int64') {
   const size = shape.reduce((product, length) => product * length, 1);
   const values = Array.from({ length: size }, (_, i) => ids[i % ids.length] ?? 0);

@@ -15,7 +15,7 @@ export function tensorsOf(operands: readonly Operand[]): Tensor[] {
   return operands.map(tensorOf);
 }
 
-/** A shape that broadcasts with `shape`: lengths of one, fewer dimensions, none at all; seldom one that does not. */
+/** A shape that broadcasts with `shape`: lengths of one, fewer dimensions, none at all; rarely one that does not. */
 export function drawBroadcast(random: RandomSource, shape: Shape): Shape {
   return random.weighted<() => Shape>([
     [45, () => shape],
@@ -26,7 +26,7 @@ export function drawBroadcast(random: RandomSource, shape: Shape): Shape {
   ])();
 }
 
-/** A JavaScript number: whole, a fraction or, seldom, something that is neither. */
+/** A JavaScript number: an integer, a fraction or, rarely, something that is neither. */
 export function drawNumber(random: RandomSource): number {
   return random.weighted<() => number>([
     [40, () => random.integer(-3, 4)],
@@ -36,7 +36,7 @@ export function drawNumber(random: RandomSource): number {
   ])();
 }
 
-/** Where partial results would overflow in float64, there is no wider dtype to tell what is right. */
+/** Where partial results would overflow in float64, there is no wider dtype as a reference. */
 export function withoutOverflow(dtype: DType): ValueKind {
   return dtype === 'float64' ? 'powers' : 'any';
 }
@@ -57,15 +57,15 @@ export function drawPair(random: RandomSource, choices: TensorChoices = {}): (Te
   return random.chance(0.5) ? [first, second] : [second, first];
 }
 
-/** A number; beside integers no -0, which is whole here and a fraction in Python. */
+/** A number; with integers never -0, which is an integer here and a fraction in Python. */
 export function drawNumberBeside(random: RandomSource, { dtype }: TensorInput): number {
   const value = drawNumber(random);
   return Object.is(value, -0) && !isFloatingPoint(dtype) ? 0 : value;
 }
 
 /**
- * A number beside low precision is taken as it is, as on GPUs; PyTorch's kernels for the CPU round some of them to the
- * tensor's dtype first, so that there only the bound of a rounded result holds.
+ * A number with a low-precision operand is taken as it is, as on GPUs; PyTorch's kernels for the CPU round some of them to the
+ * tensor's dtype first, so that only the bound of a rounded result holds there.
  */
 export function ruleOfPair(rule: Rule, operands: readonly (TensorInput | number)[]): Rule {
   const number = operands.some((operand) => typeof operand === 'number');
@@ -73,7 +73,7 @@ export function ruleOfPair(rule: Rule, operands: readonly (TensorInput | number)
   return number && low ? 'rounded' : rule;
 }
 
-/** A dimension of `rank`, counted from either end; seldom one that is not there. */
+/** A dimension of `rank`, counted from either end; rarely one that does not exist. */
 export function drawDimension(random: RandomSource, rank: number): number {
   if (random.chance(0.03)) return random.pick([rank, -rank - 1, rank + 3]);
   return rank === 0 ? random.pick([0, -1]) : random.integer(-rank, rank - 1);

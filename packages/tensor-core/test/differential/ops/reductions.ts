@@ -6,7 +6,7 @@ import { drawDType, drawShape, drawTensor } from '../programs/tensor-input.ts';
 import type { ValueKind } from '../programs/values.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 
-/** Small shapes, now and then a long row or column, and seldom one of up to a million elements. */
+/** Small shapes, occasionally a long row or column, and rarely one of up to a million elements. */
 function drawReducible(random: RandomSource): Shape {
   const most = () => random.integer(100_000, 1_000_000);
   return random.weighted<() => Shape>([
@@ -39,7 +39,7 @@ function foldedCount(shape: Shape, { dims }: ReductionOptions): number {
 
 interface ReductionChoices {
   readonly values?: (random: RandomSource) => ValueKind;
-  /** Whether the PyTorch function must be told all dimensions. */
+  /** Whether the PyTorch function must be given all dimensions. */
   readonly listsDims?: boolean;
   /** Whether it sums in float64. */
   readonly exactAddends?: boolean;
@@ -60,7 +60,7 @@ export const reduction = (
     const x = drawTensor(random, {
       dtype,
       shape: drawReducible(random),
-      // Of partial sums that overflow, the order decides what becomes of an Infinity.
+      // Where partial sums overflow, the order decides what becomes of an Infinity.
       values: values?.(random) ?? (rule === 'exact' ? 'any' : random.pick(['powers', 'powers', 'offset'])),
     });
     const options = drawOptions(random, x.shape.length);

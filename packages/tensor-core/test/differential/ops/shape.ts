@@ -25,7 +25,7 @@ const viewOp = (
   },
 });
 
-/** Another shape of as many elements: lengths joined, split and shuffled; seldom one that does not fit. */
+/** Another shape of as many elements: lengths joined, split and shuffled; rarely one that does not fit. */
 function drawReshaped(random: RandomSource, shape: Shape): number[] {
   let result = [...shape];
   for (let i = random.integer(0, 3); i > 0; i--) {
@@ -63,7 +63,7 @@ const transpose = viewOp('transpose', (random, { shape }) => {
 const expand = viewOp('expand', (random, { shape }) => {
   const to = shape.map((length) => (length === 1 ? random.integer(0, 4) : length));
   for (let i = random.integer(0, 2); i > 0; i--) to.unshift(random.integer(0, 3));
-  // Of a tensor without dimensions PyTorch makes one of negative length.
+  // PyTorch makes a tensor of negative length from one without dimensions.
   if (random.chance(0.2) && shape.length > 0) to[random.integer(0, to.length - 1)] = -1;
   if (random.chance(0.04) && to.length > 0) to[random.integer(0, to.length - 1)] = 7;
   return { ours: ([x]) => t.expand(tensorOf(x), to), torch: ([x]) => `${x}.expand(${python(to)})` };
@@ -151,7 +151,7 @@ const chunk = viewOp('chunk', (random, { shape }) => {
   };
 });
 
-/** The dtypes of tensors that are joined: one, or now and then several. */
+/** The dtypes of tensors that are joined: one, or occasionally several. */
 function drawJoined(random: RandomSource): () => DType {
   const dtype = drawDType(random);
   return random.chance(0.25) ? () => drawDType(random) : () => dtype;

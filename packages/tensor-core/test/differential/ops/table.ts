@@ -9,7 +9,7 @@ import { nnOps } from './nn.ts';
 import { reductionOps } from './reductions.ts';
 import { shapeOps } from './shape.ts';
 
-/** Every public op with how it is tried; an op may have several entries. A new op gets its line in one of these. */
+/** Every public op and how it is tried; an op may have several entries. A new op gets its line in one of these. */
 export const opTable: readonly OpEntry[] = [
   ...elementwiseOps,
   ...reductionOps,
@@ -22,7 +22,7 @@ export const opTable: readonly OpEntry[] = [
   ...creationOps,
 ];
 
-/** Public functions that are no ops on tensors. */
+/** Public functions that are not ops on tensors. */
 export const notOps: readonly string[] = [
   // Tensors, scopes, devices
   'reportLeaks',
@@ -41,7 +41,7 @@ export const notOps: readonly string[] = [
   'cudaAvailable',
   'cudaDeviceCount',
   'diagnose',
-  // How ops are made, run and watched
+  // How ops are made, run and observed
   'defineOp',
   'defineView',
   'checkOptions',

@@ -5,15 +5,15 @@ import type { Program, Step } from './program.ts';
 import type { RandomSource } from './random-source.ts';
 import { type TensorInput, drawTensor } from './tensor-input.ts';
 
-/** A step that can be put behind others: smooth enough that roundings do not decide which way it goes. */
+/** A step that can follow others: smooth enough that roundings do not decide which way it goes. */
 interface Link {
   readonly ours: Step['ours'];
   readonly torch: Step['torch'];
   readonly shape: Shape;
   readonly operands: readonly number[];
-  /** No element is larger in magnitude, but for rare ones. */
+  /** No element is larger in magnitude, except rare ones. */
   readonly bound: number;
-  /** Where the result lies in the memory of the first operand. */
+  /** Whether the result is in the memory of the first operand. */
   readonly aliases?: true;
   /** Where PyTorch 1.13 keeps the first operand for a backward pass that does not read it. */
   readonly keepsOperand?: boolean;
@@ -24,7 +24,7 @@ interface Value {
   readonly register: number;
   readonly shape: Shape;
   readonly bound: number;
-  /** Whether no other value lies in its memory, so that it may be written to. */
+  /** Whether no other value is in its memory, so that it may be written to. */
   own: boolean;
 }
 
@@ -119,7 +119,7 @@ function viewLink(random: RandomSource, { register, shape, bound }: Value): Link
   ]);
 }
 
-/** Of large numbers softmax is chaotic: e^x turns their roundings into factors. */
+/** For large numbers softmax is chaotic: e^x turns their roundings into factors. */
 const largestOfSoftmax = 16;
 
 function rowLink(random: RandomSource, { register, shape, bound }: Value): Link {
@@ -209,7 +209,7 @@ export function drawChain(random: RandomSource, seed: number): Program {
   const steps: Step[] = [];
   const count = random.integer(3, 8);
   while (steps.length < count) {
-    // The newest value takes part in every step, so that no step is in vain.
+    // The newest value takes part in every step, so that no step is wasted.
     const [a, b] = [values.at(-1)!, random.pick(values)];
     const link = random.pick(links)(random, a, b);
     if (!link || link.shape.length > 4 || link.shape.reduce((x, y) => x * y, 1) > maxElements) continue;

@@ -10,7 +10,7 @@ const arrays = {
   bool: Uint8Array,
 };
 
-/** The elements of `dtype` that bytes hold, in a memory of their own. */
+/** The elements of `dtype` that bytes hold, in memory of their own. */
 export function fromBytes(dtype: DType, bytes: Uint8Array): TypedArray {
   return new arrays[dtype](new Uint8Array(bytes).buffer);
 }

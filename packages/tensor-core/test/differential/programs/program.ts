@@ -7,17 +7,17 @@ export type Operand = Tensor | number;
 /** What is bounded how; see compare.ts. */
 export type Rule = 'exact' | 'rounded' | 'accumulated' | 'shape';
 
-/** One call of an op: what it is given, and how each side makes it. */
+/** One call of an op: its operands, and how each side calls it. */
 export interface Call {
   readonly operands: readonly (TensorInput | number)[];
   readonly ours: (operands: readonly Operand[], device: Device) => Tensor | readonly Tensor[];
   /** A Python expression over the operands' names. */
   readonly torch: (operands: readonly string[]) => string;
-  /** How many terms the longest sum inside has; default 1. */
+  /** The number of terms of the longest sum inside; default 1. */
   readonly terms?: number;
   /** Where it is not the entry's. */
   readonly rule?: Rule;
-  /** Whether not even its addends may be rounded: what it sums it calculates in a wider dtype. */
+  /** Whether not even its addends may be rounded: it computes what it sums in a wider dtype. */
   readonly exactAddends?: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface OpEntry {
   /** Its name in the package's index. */
   readonly name: string;
   readonly rule: Rule;
-  /** Draws a call from all that the op takes, and from some that it must refuse. */
+  /** Draws a call from everything that the op takes, and some that it must refuse. */
   readonly draw: (random: RandomSource) => Call;
   /** Whether its result must lie in the same memory as PyTorch's does, where that is an operand's. */
   readonly aliasing?: boolean;
@@ -38,7 +38,7 @@ export interface OpEntry {
   readonly keepsFloat32?: boolean;
 }
 
-/** A register of a program: its inputs, and the results of its steps behind them. */
+/** A register of a program: its inputs, then the results of its steps. */
 export interface Register {
   readonly register: number;
 }
@@ -49,7 +49,7 @@ export interface Step {
   readonly torch: Call['torch'];
 }
 
-/** Inputs and the steps that work on them; what the last step gives is compared, and is where backward starts. */
+/** Inputs and the steps that work on them; the last step's result is compared, and backward starts from it. */
 export interface Program {
   /** The op's name, or `chain`. */
   readonly name: string;

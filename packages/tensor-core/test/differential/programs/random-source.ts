@@ -19,7 +19,7 @@ export class RandomSource {
     return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number of low, low + 1... high. */
+  /** An integer of low, low + 1... high. */
   integer(low: number, high: number): number {
     return low + Math.floor(this.uniform() * (high - low + 1));
   }
@@ -32,7 +32,7 @@ export class RandomSource {
     return choices[this.integer(0, choices.length - 1)]!;
   }
 
-  /** One of the choices, each as often as its weight says. */
+  /** One of the choices, in proportion to their weights. */
   weighted<T>(choices: readonly (readonly [number, T])[]): T {
     let left = this.uniform() * choices.reduce((sum, [weight]) => sum + weight, 0);
     return choices.find(([weight]) => (left -= weight) < 0)?.[1] ?? choices.at(-1)![1];

@@ -6,7 +6,7 @@ import { type ValueKind, drawValues } from './values.ts';
 /** One step from a base tensor to the view that an op is given. */
 export interface ViewStep {
   readonly ours: (x: Tensor) => Tensor;
-  /** What Python writes behind the tensor. */
+  /** What Python writes after the tensor. */
   readonly torch: string;
 }
 

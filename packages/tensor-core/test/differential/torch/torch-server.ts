@@ -18,8 +18,8 @@ export interface TorchTensor {
   readonly aliases: readonly number[];
   readonly data: TypedArray;
   /**
-   * In float64, and how far roundings of the dtype move that; under the rule `rounded`, how far PyTorch errs at inputs
-   * beside these. Null where there is none.
+   * In float64, and how far roundings of the dtype move that; under the rule `rounded`, how far PyTorch errs at neighbouring
+   * inputs. Null where there is none.
    */
   readonly reference: Float64Array | null;
   readonly noise: Float64Array | null;

@@ -16,7 +16,7 @@ describe('the name of an allocation', () => {
     expect(made(record).map(({ op }) => op)).toEqual(['exp']);
   });
 
-  it('is none behind an op, where the host makes a tensor', () => {
+  it('is none after an op, where the host makes a tensor', () => {
     using x = t.ones([4]);
     const record = t.recordMemory(() =>
       t.scope(() => {
@@ -84,7 +84,7 @@ describe('savedForBackward', () => {
     });
   });
 
-  it('names each op behind those whose results it took', () => {
+  it('lists each op after those whose results it took', () => {
     t.scope(() => {
       const w = t.ones([3], { requiresGrad: true });
       const y = t.tanh(t.exp(w));

@@ -34,7 +34,7 @@ describe('the calls of an allocation', () => {
     expect(found.filter((name) => name === 'below').length).toBeLessThan(16);
   });
 
-  it('tell each call once where they reach all the way', () => {
+  it('list each call once where they reach all the way', () => {
     using x = t.ones([4]);
     const record = t.recordMemory(
       function epoch() {
@@ -76,7 +76,7 @@ describe('the calls of an allocation', () => {
     expect(made(record)[0]).toMatchObject({ op: 'exp', stack: [] });
   });
 
-  it('are told apart from those that began the recording where they share a line', () => {
+  it('are distinguished from those that began the recording where they share a line', () => {
     using x = t.ones([4]);
     const layer = (run: () => void) => run();
     // prettier-ignore

@@ -17,7 +17,7 @@ it('of a phase that opens twice counts what was held when it opened the second t
     { action: 'free', timeUs: 5, phase: 'forward', allocation: large },
   ];
   const peak = peakMemory({ allocations: [held, small, large], events }, 'forward');
-  // The largest first, whenever it was made.
+  // Largest first, in whatever order they were made.
   expect(peak).toEqual({ bytes: 570, timeUs: 3, live: [large, held, small] });
 });
 

@@ -16,7 +16,7 @@ const bytesHeld = (record: t.MemoryRecord) => {
 };
 
 describe('recordMemory on the CPU', () => {
-  it('tells size, op, shape, range, phase and calls', () => {
+  it('reports size, op, shape, range, phase and calls', () => {
     using x = t.ones([64, 32]);
     const record = t.recordMemory(function user() {
       t.range('forward', () => t.range('layer', () => t.scope(() => void t.exp(x))));
@@ -173,7 +173,7 @@ describe('savedForBackward', () => {
     });
   });
 
-  it('tells casts of parameters from activations', () => {
+  it('distinguishes casts of parameters from activations', () => {
     using w = t.ones([8, 8]).requiresGrad_();
     using x = t.ones([4, 8]).requiresGrad_();
     t.scope(() => {

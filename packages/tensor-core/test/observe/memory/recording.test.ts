@@ -14,7 +14,7 @@ describe('recordMemory', () => {
     expect(made(record).map(({ op }) => op)).toContain('exp');
   });
 
-  it('tells times in microseconds since it began', async () => {
+  it('reports times in microseconds since it began', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     setTimeout(resolve, 20);
     await promise;
@@ -64,7 +64,7 @@ describe('recordMemory', () => {
     expect(made(record).length).toBeGreaterThan(2);
   });
 
-  it('gives what a phase makes the calls that opened it, and what is made outside those that began the recording', () => {
+  it('attributes what a phase makes to the calls that opened it, and what is made outside to those that began the recording', () => {
     const callers = (stack: readonly { name: string }[]) =>
       ['opensPhase', 'callsOp', 'begins'].filter((name) => stack.some((frame) => frame.name.includes(name)));
     const inner = function callsOp() {
@@ -87,7 +87,7 @@ describe('recordMemory', () => {
     ]);
   });
 
-  it('tells who made the allocator ask the system for memory', () => {
+  it('reports who made the allocator ask the system for memory', () => {
     const device = openEmulatedDevice();
     const record = t.recordMemory(
       function asks() {

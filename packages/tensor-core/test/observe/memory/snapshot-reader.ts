@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** An interpreter with PyTorch; undefined without one. */
+/** An interpreter with PyTorch; undefined if there is none. */
 export const torchPython = ['/usr/bin/python3', 'python3'].find(
   (command) => spawnSync(command, ['-c', 'import torch.cuda._memory_viz']).status === 0,
 );
@@ -36,16 +36,16 @@ print(json.dumps({'torch': viz.__file__ and __import__('torch').__version__, 'dr
 
 export interface SnapshotAsRead {
   readonly torch: string;
-  /** Whether this PyTorch can draw; old ones only sum up. */
+  /** Whether this PyTorch can draw; old ones only summarize. */
   readonly drawn: boolean;
-  /** Sizes of what was made while recording and is still held. */
+  /** Sizes of allocations made while recording and still held. */
   readonly live: readonly number[];
   readonly actions: readonly string[];
-  /** Names of the frames of what is still held. */
+  /** Names of the frames of allocations still held. */
   readonly frames: readonly string[];
 }
 
-/** Loads, checks and draws a snapshot with PyTorch. Throws with what Python said. */
+/** Loads, checks and draws a snapshot with PyTorch. Throws with Python's output. */
 export function readSnapshot(bytes: Uint8Array): SnapshotAsRead {
   const folder = mkdtempSync(join(tmpdir(), 'roofline-snapshot-'));
   const file = join(folder, 'snapshot.pickle');

@@ -26,7 +26,7 @@ describe('gpuKernels', () => {
     return gpuKernels({ activities: [activity(7)], queuedAtMs, droppedRecords: 0 }, calls)[0]!.op;
   };
 
-  it('tells an activity in microseconds, its queue and its shape', () => {
+  it('reports an activity in microseconds, its queue and its shape', () => {
     const queuedAtMs = new Map([[7, 2]]);
     expect(gpuKernels({ activities: [activity(7)], queuedAtMs, droppedRecords: 0 }, [call(1, 3)])).toEqual([
       {
@@ -36,7 +36,7 @@ describe('gpuKernels', () => {
     ]);
   });
 
-  it('names the op that was under way when it was queued, the bounds included; none between ops', () => {
+  it('names the op that was running when it was queued, bounds included; none between ops', () => {
     const calls = [call(10, 20), call(30, 40), call(50, 60), call(70, 80), call(90, 100)];
     const found = [5, 10, 15, 20, 25, 30, 40, 45, 55, 69, 70, 80, 90, 100, 101].map((ms) => opOf(ms, calls));
     expect(found).toEqual([null, 0, 0, 0, null, 1, 1, null, 2, null, 3, 3, 4, 4, null]);
@@ -57,7 +57,7 @@ describe('gpuKernels', () => {
       expect(kernels([1, 2, 2, 3, 2]).map(({ op }) => op)).toEqual([0, 1, 1, 4, 3]);
     });
 
-    it('must be as many as it has, where no record was lost; else have none', () => {
+    it('must match their number, where no record was lost; otherwise have none', () => {
       expect(() => kernels([1, 2, 2])).toThrow(/the graph of step has 3 nodes, and CUPTI recorded 2 kernels/);
       expect(() => kernels([2, 2, 2, 2])).toThrow(/has 3 nodes, and CUPTI recorded 4/);
       expect(kernels([1, 2, 2], 1).map(({ op }) => op)).toEqual([0, null, null]);
@@ -76,7 +76,7 @@ describe('cpuKernels', () => {
     ]);
   });
 
-  it('of what has no elements are none', () => {
+  it('do not exist for empty tensors', () => {
     const empty = { ...call(1, 2, 'cpu'), outputs: [{ shape: [0, 3], dtype: 'float32' as const }] };
     const one = { ...empty, outputs: [...empty.outputs, { shape: [1], dtype: 'float32' as const }] };
     expect(cpuKernels([empty], 0)).toEqual([]);
@@ -92,7 +92,7 @@ describe('OpRecorder', () => {
     recorder.after(inJavaScript as OpCall['op'], failed);
   };
 
-  it('writes down where operands lie and what the device held, and forgets what failed', () => {
+  it('records addresses of operands and what the device held, and forgets what failed', () => {
     const recorder = new OpRecorder();
     observe(recorder, { type: 'cpu', allocatedBytes: 1 } as never, true);
     observe(recorder, { type: 'cpu', label: 'cpu', allocatedBytes: 77 } as never);

@@ -10,7 +10,7 @@ const node = (name: string, dur: number) => ({
 });
 const ended = { cat: 'Session', name: 'model_run', dur: 9, args: {} };
 
-it('divides the time over the nodes as ONNX Runtime timed them, but for the first run', () => {
+it('divides the time over the nodes as ONNX Runtime timed them, without the first run', () => {
   const trace = [
     { cat: 'Session', name: 'session_initialization', dur: 150, args: {} },
     { cat: 'Node', name: 'Mul_1_fence_before', dur: 7, args: { op_name: 'Mul' } },
@@ -24,12 +24,12 @@ it('divides the time over the nodes as ONNX Runtime timed them, but for the firs
   ]);
 });
 
-it('divides evenly what is too quick to tell', () => {
+it('divides evenly what is too quick to measure', () => {
   const trace = [node('Mul', 3), node('Add', 3), ended, node('Mul', 0), node('Add', 0), ended];
   expect(sharesOfTrace(JSON.stringify(trace)).map(({ share }) => share)).toEqual([0.5, 0.5]);
 });
 
-it('tells a graph that divides integers as a whole: zeros would end the process', async () => {
+it('reports a graph that divides integers as a whole: zeros would end the process', async () => {
   const floorDivide = t.defineOp<void>({
     name: 'floorDivide',
     autocast: 'none',
@@ -45,7 +45,7 @@ it('tells a graph that divides integers as a whole: zeros would end the process'
   expect(kernels.map(({ name }) => name)).toEqual(['Div Neg']);
 });
 
-it('tells calls apart by the op, what its attributes select, shapes, dtypes and layouts', async () => {
+it('distinguishes calls by the op, what its attributes select, shapes, dtypes and layouts', async () => {
   const chained = (name: string) =>
     t.defineOp<{ readonly scale: boolean }>({
       name,

@@ -65,7 +65,7 @@ describe('profile on the CPU', () => {
     expect(kernels.map(({ op }) => op)).toEqual([0]);
   });
 
-  it('tells ops that run in JavaScript by their own name', async () => {
+  it('reports ops that run in JavaScript by their own name', async () => {
     const ids = t.fromTypedArray(new BigInt64Array([1n, 0n]), [2]);
     const table = t.ones([3, 4]);
     const { kernels } = await t.profile(() => t.scope(() => void t.embedding(table, ids)));
@@ -81,7 +81,7 @@ describe('profile on the CPU', () => {
     expect(folders()).toEqual(before);
   });
 
-  it('keeps kernels within the wall time, in order and apart', async () => {
+  it('keeps kernels within the wall time, in order and without overlap', async () => {
     const { kernels, wallUs } = await t.profile(step);
     kernels.forEach(({ startUs, durationUs }, i) => {
       expect(startUs).toBeGreaterThanOrEqual(

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 
-it('a profile tells when each op began and how long it took, in microseconds of its own wall time', async () => {
+it('a profile reports when each op began and how long it took, in microseconds of its own wall time', async () => {
   const startMs = performance.now();
   const { ops, kernels, wallUs } = await t.profile(() =>
     t.scope(() => {

@@ -9,7 +9,7 @@ const rowsOn =
   (values: number[], dtype: t.DType = 'float32') =>
     tensorOf(values, [values.length], dtype, open());
 
-/** clamp, abs and sign beside the cases that they share with every element-wise op, on one device. */
+/** clamp, abs and sign, beyond the cases that they share with every element-wise op, on one device. */
 export function describeClamp(open: OpenDevice): void {
   const row = rowsOn(open);
 
@@ -58,7 +58,7 @@ export function describeClamp(open: OpenDevice): void {
       });
     });
 
-    it('lets bounds without dimensions say the category alone, and rounds them first', () => {
+    it('lets bounds without dimensions decide the category alone, and rounds them first', () => {
       t.scope(() => {
         const scalar = (value: number, dtype: t.DType) => tensorOf([value], [], dtype, open());
         const x = row([0.1, 5]);

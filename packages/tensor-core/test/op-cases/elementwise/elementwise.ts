@@ -6,7 +6,7 @@ export interface ElementwiseCase {
   readonly name: string;
   readonly fn: (...inputs: Tensor[]) => Tensor;
   readonly reference: (...values: number[]) => number;
-  /** Where the inputs are drawn from, one interval for each. */
+  /** The intervals that the inputs are drawn from, one for each. */
   readonly domain: readonly (readonly [number, number])[];
   readonly differentiable: boolean;
 }

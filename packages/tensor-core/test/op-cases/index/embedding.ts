@@ -82,7 +82,7 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
       // The last row too, whose id has the most digits.
       const all = tensorOf([...ids.toFlatArray(), vocabulary - 1], [count + 1], 'int32', open());
       const weight = t.zeros([vocabulary, 2], { device: open() }).requiresGrad_();
-      // Whole numbers add up exactly, in any order.
+      // Integers add up exactly, in any order.
       const g = tensorOf(
         Array.from({ length: 2 * (count + 1) }, (_, i) => (i * i) % 101),
         [count + 1, 2],
@@ -117,7 +117,7 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     });
   });
 
-  it.each([5, 255, 256])('gives no row for ids outside a table of %i, and them no gradient', (vocabulary) => {
+  it.each([5, 255, 256])('gives no row for ids outside a table of %i, nor them a gradient', (vocabulary) => {
     t.scope(() => {
       const weight = sample([vocabulary, 2], {}, open()).requiresGrad_();
       const ids = tensorOf([1, vocabulary, -1, 0, vocabulary - 1, -vocabulary, 1], [7], 'int64', open());

@@ -64,7 +64,7 @@ export function describeIndexCopy(open: OpenDevice): void {
         expect(target.toFlatArray()).toEqual(values);
         const kept = t.slice(untouched, 0, 0, 6, 2).toFlatArray();
         expect(t.slice(all, 0, 0, 6, 2).toFlatArray()).toEqual(kept);
-        // One slice for all places.
+        // One slice for all positions.
         const spread = t.expand(
           t.select(source, dimension, 0).shape.length ? t.slice(source, dimension, 0, 1) : source,
           shape,
@@ -177,7 +177,7 @@ export function describeIndexCopy(open: OpenDevice): void {
       );
       expect(write(t.zeros([], { device: open() }), 0, ids([0]), row)).toThrow('indexCopyInPlace');
       expect(write(t.expand(row, [2, 3]), 0, ids([0]), t.copy(row))).toThrow('lie at one place');
-      // What is read lies where is written, in the same layout too.
+      // The source is the memory that is written, also in the same layout.
       expect(write(x, 0, ids([1, 0]), x)).toThrow('shares memory with the target');
       expect(write(x, 0, ids([1]), t.slice(x, 0, 0, 1))).toThrow('the source [1, 3] shares memory');
       const places = tensorOf([0, 1, 2], [3], 'int64', open());
@@ -206,14 +206,14 @@ export function describeIndexCopy(open: OpenDevice): void {
     });
   });
 
-  it('is one kernel for two of one index in a program', () => {
+  it('is one kernel for two of one index in a compiled function', () => {
     t.scope(() => {
       const make = () => [t.zeros([5, 2], { device: open() }), t.zeros([5, 2], { device: open() })] as const;
       const [plain, memory] = [make(), make()];
       const write = ([keys, values]: readonly [Tensor, Tensor], at: Tensor, row: Tensor) => {
         t.indexCopyInPlace(keys, 0, at, t.mul(row, 2));
         t.indexCopyInPlace(values, 0, at, t.softmax(row, 1));
-        // Neither alike nor independent.
+        // Neither identical nor independent.
         t.indexCopyInPlace(keys, 1, t.slice(at, 0, 0, 1), t.slice(values, 1, 0, 1));
         return t.add(keys, values);
       };
@@ -239,7 +239,7 @@ export function describeIndexCopy(open: OpenDevice): void {
     });
   });
 
-  it('runs in a program, at an index that is new in each run', () => {
+  it('runs in a compiled function, at an index that is new in each run', () => {
     t.scope(() => {
       const memory = t.zeros([5, 2], { device: open() });
       const f = t.compile((at: Tensor, row: Tensor) => {

@@ -30,7 +30,7 @@ export function describeAddmm(device: () => Device): void {
         const product = t.matmul(wide[0]!, transposeB ? t.transpose(wide[1]!) : wide[1]!, { scale: 0.5 });
         const exact = t.add(wide[2]!, product).toFlatArray() as number[];
         const attributes = { scale: 0.5, transposeB };
-        // Sums are kept in float32. Where the library shares them out it may round a product before it adds, in place or not.
+        // Sums are kept in float32. Where the library splits them it may round a product before it adds, in place or not.
         const bound = 2 * (unitRoundoff[sum]! + Math.sqrt(a.at(-1)!) * unitRoundoff.float32!);
         const isNear = (x: Tensor) =>
           expect(relativeError(x.toFlatArray() as number[], exact)).toBeLessThan(bound);

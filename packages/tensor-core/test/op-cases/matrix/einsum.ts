@@ -39,7 +39,7 @@ function referenceEinsum(
 interface EinsumCase {
   readonly equation: string;
   readonly shapes: readonly Shape[];
-  /** The same with every index by a letter, and the result's: what an ellipsis or a missing result means. */
+  /** The same with a letter for every index, also of the result: what an ellipsis or a missing result means. */
   readonly means?: string;
 }
 
@@ -259,7 +259,7 @@ export function describeEinsum(open: OpenDevice): void {
     });
   });
 
-  it('reads views as they lie, and gives a handle of its own', () => {
+  it('reads views in place, and gives a handle of its own', () => {
     t.scope(() => {
       const x = sample([4, 5, 2], { seed: 105 }, open());
       const a = t.select(t.transpose(x, 0, 1), 2, 1);

@@ -5,7 +5,7 @@ import { uniformStream } from '../../../../../tooling/uniform-stream.ts';
 /** float32's unit roundoff: half the distance from 1 to the next number. */
 export const float32Roundoff = 2 ** -24;
 
-/** What splitting the operands may cost beside SGEMM's own error, as a multiple of |A||B|; see split_half.cuh. */
+/** The error that splitting the operands may add to SGEMM's own, as a multiple of |A||B|; see split_half.cuh. */
 const splitError = 20 * float32Roundoff;
 
 const largestFloat32 = (2 - 2 ** -23) * 2 ** 127;
@@ -28,7 +28,7 @@ export interface ProductErrors {
   readonly worst: number;
   /** The same of float32 multiply-adds along k, which is what SGEMM does. */
   readonly sgemmWorst: number;
-  /** Elements whose NaN, Inf or overflow is not what IEEE arithmetic makes of them. */
+  /** Elements whose NaN, Inf or overflow differs from IEEE arithmetic. */
   readonly wrong: number;
 }
 
@@ -97,7 +97,7 @@ export function productOperands(name: string, { m, n, k }: ProductSizes, seed = 
   return { a: fill(m, k, changeA), b: fill(k, n, changeB) };
 }
 
-/** Holds a product against float64's and against float32 multiply-adds on the same data. */
+/** Compares a product to float64's and to float32 multiply-adds on the same data. */
 export function productErrors(
   product: ArrayLike<number>,
   { a, b }: Operands,
@@ -120,7 +120,7 @@ export function productErrors(
       }
       const actual = product[i * n + j]!;
       if (!Number.isFinite(exact)) {
-        // Finite terms that overflow on the way may meet an infinite one of the other sign.
+        // Finite terms that overflow part-way may meet an infinite one of the other sign.
         const mayBeNaN = magnitude >= largestFloat32 && Number.isNaN(actual);
         if (!Object.is(actual, exact) && !mayBeNaN) wrong++;
       } else if (magnitude >= largestFloat32) {
@@ -139,8 +139,8 @@ export function productErrors(
 }
 
 /**
- * Whether this may be a sum whose terms together pass float32's end: with terms of one sign it is infinite once they
- * have; with others it may overflow on the way, by the order that it takes. NaN it is never.
+ * Whether this may be a sum whose terms together exceed float32: with terms of one sign it is infinite once they do; with
+ * mixed signs it may overflow part-way, depending on its order. It is never NaN.
  */
 function overflowsRightly(actual: number, exact: number, mixed: boolean): boolean {
   const beyond = largestFloat32 * (1 + 2 ** -18); // further than an error takes a finite sum
@@ -150,7 +150,7 @@ function overflowsRightly(actual: number, exact: number, mixed: boolean): boolea
 
 const layouts = ['A·B', 'A·Bᵀ', 'Aᵀ·B'] as const;
 
-/** Every case as a test: A·B by `matmul`, with neither, the second or the first operand lying transposed. */
+/** Every case as a test: A·B by `matmul`, with neither, the second or the first operand stored transposed. */
 export function describeFloat32Products(open: () => t.Device, shapes: readonly ProductSizes[]): void {
   const runs = shapes.flatMap((sizes) =>
     productCases.flatMap((name) => layouts.map((layout) => ({ ...sizes, name, layout }))),

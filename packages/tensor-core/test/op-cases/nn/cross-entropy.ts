@@ -96,7 +96,7 @@ export function describeCrossEntropy(open: OpenDevice, dtypes = floatingPointDTy
     });
   });
 
-  it('survives large logits and classes that are ruled out', () => {
+  it('survives large logits and excluded classes', () => {
     t.scope(() => {
       const logits = tensorOf([1e4, 0, -Infinity, 0, -Infinity, -1e4], [2, 3], 'float32', open());
       const loss = crossEntropy(logits, tensorOf([0, 0], [2], 'int64', open()));
@@ -120,7 +120,7 @@ export function describeCrossEntropy(open: OpenDevice, dtypes = floatingPointDTy
     });
   });
 
-  it.each([-1, 4, 100])('takes no target %i of four classes', (target) => {
+  it.each([-1, 4, 100])('refuses target %i of four classes', (target) => {
     for (const dtype of ['int32', 'int64'] as const) {
       t.scope(() => {
         const logits = sample([3, 4], {}, open()).requiresGrad_();

@@ -58,7 +58,7 @@ const shapesOn = (device: Device): readonly Shape[] => [
   [9, 17_001],
 ];
 
-/** The most blocks that the gradient takes; as on the emulated GPU on the CPU, which has none. */
+/** The most blocks that the gradient takes; on the CPU, which has none, the emulated GPU's. */
 function backwardBlocks(device: Device): number {
   return 2 * Number(device.properties()['multiprocessors'] ?? emulatedMultiprocessors);
 }

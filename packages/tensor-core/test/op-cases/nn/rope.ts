@@ -11,7 +11,7 @@ import {
   floatingPointDTypes,
 } from '../support/vector-jacobian.ts';
 
-/** Turns pairs by the angles of the tables, or back. */
+/** Rotates pairs by the angles of the tables, or back. */
 function turn(
   x: readonly number[],
   cosine: readonly number[],

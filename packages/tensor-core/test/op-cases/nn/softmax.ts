@@ -102,7 +102,7 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
       }
     });
 
-    it('gives masked elements nothing, wherever they lie', () => {
+    it('gives masked elements nothing, wherever they are', () => {
       t.scope(() => {
         const values = Array.from({ length: 600 }, (_, i) =>
           i % 7 === 0 || i < 300 ? -Infinity : Math.sin(i),

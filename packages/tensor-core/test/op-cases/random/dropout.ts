@@ -87,7 +87,7 @@ export function describeDropout(open: OpenDevice, dtypes = floatingPointDTypes):
     });
   });
 
-  it('takes its random words once a call', () => {
+  it('draws its random words once per call', () => {
     t.scope(() => {
       const generator = new t.Generator(5, 2);
       const x = t.ones([10], { device: open() });

@@ -79,7 +79,7 @@ export function describeRandom(open: OpenDevice): void {
       const values = drawn(() =>
         truncatedNormal([count], { ...device(), mean, std, low, high, seed: 4, dtype: 'float64' }),
       );
-      // Seen from the mean the tail lies below it: there Φ keeps its digits.
+      // The tail is taken below the mean, where Φ keeps its digits.
       const [far, near] = low > mean ? [mean - high, mean - low] : [low - mean, high - mean];
       const [from, to] = [far, near].map((x) => normalCdf(x / std)) as [number, number];
       const below = (x: number) => (normalCdf(-Math.abs(x - mean) / std) - from) / (to - from);
@@ -105,7 +105,7 @@ export function describeRandom(open: OpenDevice): void {
     }
   });
 
-  it('randint gives each whole number as often', () => {
+  it('randint gives each integer equally often', () => {
     const values = drawn(() => randint(-3, 7, [count], { ...device(), seed: 5 }));
     const counts = Array.from({ length: 10 }, (_, i) => values.filter((value) => value === i - 3).length);
     expect(counts.reduce((a, b) => a + b, 0)).toBe(count);
@@ -132,7 +132,7 @@ export function describeRandom(open: OpenDevice): void {
     },
   );
 
-  it('gives every device the same whole numbers', () => {
+  it('gives every device the same integers', () => {
     for (const [low, high] of [
       [0, 50257],
       [-(2 ** 31), 2 ** 31],

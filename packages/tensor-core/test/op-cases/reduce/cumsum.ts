@@ -61,7 +61,7 @@ export function describeCumsum(open: OpenDevice, dtypes = floatingPointDTypes): 
     });
   });
 
-  it('hands infinities and NaN on', () => {
+  it('passes infinities and NaN on', () => {
     t.scope(() => {
       const values = new Array<number>(1100).fill(1);
       values[40] = Infinity;

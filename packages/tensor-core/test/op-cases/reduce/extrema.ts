@@ -11,7 +11,7 @@ import {
   floatingPointDTypes,
 } from '../support/vector-jacobian.ts';
 
-/** Whole numbers, of which many are equal, and some NaN. */
+/** Integers, many of them equal, and some NaN. */
 function withTies(shape: Shape, seed: number, nans = true): number[] {
   const size = t.sizeOf(shape);
   const dice = sampleNumbers(size, [0, 1], seed + 1);
@@ -20,7 +20,7 @@ function withTies(shape: Shape, seed: number, nans = true): number[] {
   );
 }
 
-/** Whether `a` is to be found before `b`, which lies behind it. */
+/** Whether `a` is chosen before `b`, which comes after it. */
 const isBetter = {
   argmax: (a: number, b: number) => a > b || (Number.isNaN(a) && !Number.isNaN(b)),
   argmin: (a: number, b: number) => a < b || (Number.isNaN(a) && !Number.isNaN(b)),
@@ -70,7 +70,7 @@ function describeArg(name: 'argmax' | 'argmin', open: OpenDevice, dtypes: readon
     });
   });
 
-  it('takes views as they lie', () => {
+  it('takes views in place', () => {
     t.scope(() => {
       const x = sample([6, 9], { seed: 3 }, open());
       const part = t.slice(t.transpose(x), 0, 1, 8, 3);
@@ -83,7 +83,7 @@ function describeArg(name: 'argmax' | 'argmin', open: OpenDevice, dtypes: readon
     });
   });
 
-  it('lets NaN win, and tells infinities and zeros as numbers do', () => {
+  it('lets NaN win, and compares infinities and zeros as numbers', () => {
     t.scope(() => {
       const at = (values: number[]) => find(tensorOf(values, [values.length], 'float32', open())).item();
       expect(at([1, NaN, Infinity, NaN, -Infinity])).toBe(1);
@@ -95,7 +95,7 @@ function describeArg(name: 'argmax' | 'argmin', open: OpenDevice, dtypes: readon
     });
   });
 
-  it('tells large integers apart', () => {
+  it('distinguishes large integers', () => {
     t.scope(() => {
       const [device, shape] = [open(), [3]];
       const wide = BigInt64Array.of(2n ** 60n, 2n ** 60n + 1n, 2n ** 60n - 1n);
@@ -189,7 +189,7 @@ function describeMin(open: OpenDevice, dtypes: readonly DType[]): void {
     });
   });
 
-  it('keeps whole numbers whole', () => {
+  it('keeps integers exact', () => {
     t.scope(() => {
       const device = open();
       const wide = BigInt64Array.of(2n ** 62n + 1n, 2n ** 62n, 2n ** 63n - 1n);
@@ -227,7 +227,7 @@ function describeMin(open: OpenDevice, dtypes: readonly DType[]): void {
   });
 }
 
-/** Where the k best of a line lie, best first. */
+/** The positions of the k best of a line, best first. */
 function referenceTopk(
   values: readonly number[],
   line: readonly number[],
@@ -289,7 +289,7 @@ function describeTopk(open: OpenDevice, dtypes: readonly DType[]): void {
     }
   });
 
-  it('tells numbers apart by their last bits', () => {
+  it('distinguishes numbers by their last bits', () => {
     t.scope(() => {
       const device = open();
       const close = Float64Array.of(1 + 2 ** -52, 1, 1 + 2 ** -51, -1 - 2 ** -52, -1);
@@ -316,7 +316,7 @@ function describeTopk(open: OpenDevice, dtypes: readonly DType[]): void {
     });
   });
 
-  it('brings the gradient to the chosen', () => {
+  it('gives the chosen elements the gradient', () => {
     t.scope(() => {
       const x = tensorOf([1, 5, 3, 4, 2, 6], [2, 3], 'float32', open()).requiresGrad_();
       const { values, indices } = t.topk(x, 2);

@@ -120,7 +120,7 @@ export function describeVariance(open: OpenDevice, dtypes = floatingPointDTypes)
       });
     });
 
-    it('of equal elements is 0, beside lines of other elements', () => {
+    it('of equal elements is 0, next to lines of other elements', () => {
       t.scope(() => {
         const values = [-0.94865926154306, 333.70124387];
         for (const [shape, dims] of [

@@ -21,7 +21,7 @@ export function describeSplits(open: OpenDevice): void {
       });
     });
 
-    it('hands the gradient back', () => {
+    it('passes the gradient back', () => {
       t.scope(() => {
         const leaf = x().requiresGrad_();
         const g = sample([5, 6], { seed: 91 }, open());
@@ -43,7 +43,7 @@ export function describeSplits(open: OpenDevice): void {
     const firsts = (parts: readonly t.Tensor[]) =>
       parts.map((part) => [...part.shape, part.toFlatArray()[0]]);
 
-    it('gives views one behind the other', () => {
+    it('gives consecutive views', () => {
       t.scope(() => {
         expect(firsts(t.split(x(), 2))).toEqual([
           [2, 2, 3, 0],
@@ -70,7 +70,7 @@ export function describeSplits(open: OpenDevice): void {
       });
     });
 
-    it('brings each part its gradient', () => {
+    it('gives each part its gradient', () => {
       t.scope(() => {
         const leaf = x().requiresGrad_();
         const [, second] = t.split(leaf, [1, 1], 1);

@@ -91,7 +91,7 @@ export function describeTriangles(open: OpenDevice, dtypes = floatingPointDTypes
     });
   });
 
-  it('hides what it masks, NaN too, and keeps what it does not', () => {
+  it('hides what it masks, NaN too, and keeps the rest', () => {
     t.scope(() => {
       const x = tensorOf([1, NaN, Infinity, NaN, 2, -Infinity], [2, 3], 'float32', open());
       expect(causalMask(x).toFlatArray()).toEqual([1, NaN, -Infinity, NaN, 2, -Infinity]);
@@ -101,7 +101,7 @@ export function describeTriangles(open: OpenDevice, dtypes = floatingPointDTypes
     });
   });
 
-  it('reads more matrices than a grid has rows, and diagonals far off', () => {
+  it('reads more matrices than a grid has rows, and diagonals far outside', () => {
     t.scope(() => {
       const shape = [65_540, 2, 2];
       const x = sample(shape, { seed: 26 }, open());

@@ -1,10 +1,7 @@
 import type { Shape } from '../../../src/index.ts';
 import { sizeOf } from '../../../src/index.ts';
 
-/**
- * The flat positions of a row-major tensor along one dimension: one list for each index of the others, in row-major
- * order.
- */
+/** The flat positions of a row-major tensor along one dimension: one list for each index of the others, in row-major order. */
 export function linesOf(shape: Shape, dimension: number): number[][] {
   const length = shape[dimension]!;
   const inner = sizeOf(shape.slice(dimension + 1));
@@ -21,8 +18,8 @@ export function without(shape: Shape, dimension: number): number[] {
 }
 
 /**
- * Shapes with a dimension to work along, one for each way that kernels go: rows of a warp, of a block, in pieces;
- * columns, many and few; one element.
+ * Shapes with a dimension to work along, one for each path of the kernels: rows of a warp, of a block, in pieces; columns,
+ * many and few; one element.
  */
 export const lineShapes: readonly [Shape, number][] = [
   [[7], 0],

@@ -15,7 +15,7 @@ export function tensorOf(values: readonly number[], shape: Shape, dtype: DType, 
   return fromTypedArray(fromNumbers(dtype, values), shape, { dtype, device });
 }
 
-/** Evenly drawn values as a tensor, and as it holds them after rounding to its dtype. */
+/** Uniformly drawn values as a tensor, and the values it holds after rounding to its dtype. */
 export function sample(
   shape: Shape,
   {

@@ -13,13 +13,13 @@ export interface Reference {
 /** The dtypes that an op's cases run in, on the CPU and on a GPU alike. */
 export const floatingPointDTypes: readonly DType[] = ['float64', 'float32', 'float16', 'bfloat16'];
 
-/** Errors by norm that are allowed, in units of the dtype's rounding. */
+/** The allowed errors by norm, in units of the dtype's rounding. */
 export interface Tolerance {
   readonly forward?: number;
   readonly backward?: number;
 }
 
-/** Holds an op's values and gradients against the reference, in the dtype of its first input. */
+/** Compares an op's values and gradients to the reference, in the dtype of its first input. */
 export function expectReference(
   fn: (...inputs: Tensor[]) => Tensor,
   inputs: readonly Tensor[],
@@ -73,7 +73,7 @@ export function dot(a: readonly number[], b: readonly number[]): number {
 
 export type OpenDevice = () => Device;
 
-/** What `fn` gives, or the message of the error that it throws. */
+/** What `fn` returns, or the message of the error that it throws. */
 export function outcomeOf(fn: () => unknown): string {
   try {
     return String(fn());

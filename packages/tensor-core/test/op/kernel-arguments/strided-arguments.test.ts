@@ -21,7 +21,7 @@ describe('stridedVectorLength', () => {
   const shape = [3, 8];
   const dense = { shape, strides: [9 + 7, 1] };
 
-  /** Of one input and one output, both float32 unless said. */
+  /** One input and one output, both float32 unless given. */
   const length = (
     input: StridedOperand,
     output: StridedOperand = { shape, strides: [8, 1] },
@@ -41,7 +41,7 @@ describe('stridedVectorLength', () => {
     expect(length(dense, undefined, { dtypes: ['float16', 'float64'] })).toBe(2);
   });
 
-  it('is what divides the innermost length', () => {
+  it('divides the innermost length', () => {
     const of = (n: number) =>
       length({ shape: [3, n], strides: [64, 1] }, { shape: [3, n], strides: [32, 1] });
     expect([8, 6, 5, 4, 2].map(of)).toEqual([4, 2, 1, 4, 2]);
@@ -53,7 +53,7 @@ describe('stridedVectorLength', () => {
     expect([16, 8, 4, 12, 32].map(at)).toEqual([4, 2, 1, 1, 4]);
   });
 
-  it('is what divides the strides of the other dimensions', () => {
+  it('divides the strides of the other dimensions', () => {
     const of = (stride: number) => length({ shape, strides: [stride, 1] });
     expect([12, 10, 9, 16].map(of)).toEqual([4, 2, 1, 4]);
     expect(length(dense, { shape, strides: [10, 1] })).toBe(2);

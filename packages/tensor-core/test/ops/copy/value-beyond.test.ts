@@ -30,7 +30,7 @@ function describeValues(at: Device): void {
     expect(valueBeyond(tensor(values, { dtype: from, device: at }), to)).toBe(found);
   });
 
-  it('is the first in order, however the tensor lies', () => {
+  it("is the first in order, whatever the tensor's layout", () => {
     const x = tensor([[1, 1e300], [1e301, 2]], { dtype: 'float64', device: at }); // prettier-ignore
     expect(valueBeyond(x, 'float32')).toBe(1e300);
     expect(valueBeyond(transpose(x, 0, 1), 'float32')).toBe(1e301);

@@ -140,12 +140,12 @@ describe('arange', () => {
     },
   );
 
-  it('refuses more than a list holds', () => {
+  it('refuses more elements than a list holds', () => {
     expect(() => t.arange(2 ** 32)).toThrow('4294967296 elements are too many');
   });
 });
 
-describe('shapes that are none', () => {
+describe('invalid shapes', () => {
   it.each<[unknown, string]>([
     [[NaN], '[NaN] is no shape'],
     [[-1], '[-1] is no shape'],
@@ -163,7 +163,7 @@ describe('shapes that are none', () => {
     expect(() => t.fromTypedArray(new Float32Array(2), shape as t.Shape)).toThrow(message);
   });
 
-  it('takes a length of 0 beside any other', () => {
+  it('takes a length of 0 next to any other', () => {
     t.scope(() => expect(t.zeros([2 ** 40, 0, 2 ** 40]).size).toBe(0));
   });
 });

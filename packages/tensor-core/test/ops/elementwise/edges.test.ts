@@ -12,7 +12,7 @@ describeOnDevices((open) => {
     t.tensor(values, { dtype, device: open() });
   const bools = (values: readonly number[]) => of(values, 'bool');
 
-  /** The gradients of the sum of `fn`, or of its elements weighed by `g`. */
+  /** The gradients of the sum of `fn`, or of its elements weighted by `g`. */
   function gradients(
     fn: (...x: Tensor[]) => Tensor,
     inputs: readonly (readonly number[])[],
@@ -26,7 +26,7 @@ describeOnDevices((open) => {
     });
   }
 
-  it('where hands -0 and NaN on, and picks beside numbers and broadcasts', () => {
+  it('where passes -0 and NaN on, and picks from numbers and broadcasts', () => {
     for (const dtype of ['float32', 'float64', 'float16', 'bfloat16'] as const) {
       t.scope(() => {
         const [c, x] = [bools([1, 1, 0]), of([-0, nan, 3], dtype)];
@@ -64,7 +64,7 @@ describeOnDevices((open) => {
 
     it('are divided as numbers', () => gives(() => t.div(a(), b()), 'float32', [1, inf, 0, nan]));
 
-    it('beside numbers are integers, with their comparisons', () => {
+    it('with numbers are integers, with their comparisons', () => {
       const x = () => bools([1, 0]);
       gives(() => t.add(x(), 2), 'int64', [3, 2]);
       gives(() => t.mul(3, x()), 'int64', [3, 0]);
@@ -237,7 +237,7 @@ describeOnDevices((open) => {
       expect(gradients(t.relu, [[-1, 0, 1, nan]], [inf, nan, inf, 2])).toEqual([[0, 0, inf, 2]]);
     });
 
-    it('of maximum and minimum: halves where equal, all of it to both where one is NaN', () => {
+    it('of maximum and minimum: half each where equal, all of it to both where one is NaN', () => {
       const [a, b] = [
         [-1, 0, 2, nan, 1, 1],
         [0, 0, 0, 1, nan, 3],
@@ -269,7 +269,7 @@ describeOnDevices((open) => {
       expect(gradients((x) => t.pow(0, x), [[2, 0, -1, nan]])).toEqual([[0, 0, -inf, nan]]);
     });
 
-    it('of pow are NaN where the power is, also for an exponent that vanishes beside 1', () => {
+    it('of pow are NaN where the power is, also for an exponent that vanishes next to 1', () => {
       for (const b of [0.5, 1e-10]) {
         expect(gradients((x) => t.pow(x, b), [[-2, -inf]])[0]![0]).toBeNaN();
         expect(gradients(t.pow, [[-2], [b]])[0]).toEqual([nan]);
@@ -368,7 +368,7 @@ describe('functions in float64 on the CPU', () => {
   });
 });
 
-describe('operands that are none', () => {
+describe('invalid operands', () => {
   const x = t.tensor([1, 2]);
   it.each<[string, () => unknown, string]>([
     ['a text', () => t.add(x, 'a' as never), 'add: takes tensors and numbers, not the text "a".'],

@@ -6,12 +6,12 @@ import type { DType } from '../../../src/base/dtype.ts';
 import type { Shape } from '../../../src/base/shape.ts';
 
 interface Operand {
-  /** As it lies in memory. */
+  /** As stored in memory. */
   readonly shape: Shape;
   readonly transposed?: boolean;
 }
 
-/** The operators that a product becomes, in order, and the value that it ends in. */
+/** The operators that a product becomes, in order, and its final value. */
 function graphOf(a: Operand, b: Operand, shape: Shape, { dtype = 'float32', scale = 1 } = {}) {
   const graph = new OnnxGraphBuilder();
   const operand = ({ shape: own, transposed = false }: Operand): OnnxValue => ({
@@ -34,7 +34,7 @@ const other = { shape: [4, 5] };
 const float64 = { dtype: 'float64' };
 
 describe('buildMatmul', () => {
-  it('takes Gemm for two matrices, which turns and scales them', () => {
+  it('uses Gemm for two matrices, which transposes and scales them', () => {
     const of = (a: Operand, b: Operand, scale: number) => graphOf(a, b, [3, 5], { scale });
     expect(of(matrix, other, 1)).toMatchObject({ nodes: ['Gemm transA=0 transB=0 alpha=1'], shape: [3, 5] });
     expect(of({ shape: [4, 3], transposed: true }, other, 0.5).nodes).toEqual([
@@ -45,7 +45,7 @@ describe('buildMatmul', () => {
     ]);
   });
 
-  it('turns the first of two matrices before Gemm where the product has many columns', () => {
+  it('transposes the first of two matrices before Gemm where the product has many columns', () => {
     const turned = (rows: number, columns: number, options = {}) =>
       graphOf({ shape: [4, rows], transposed: true }, { shape: [4, columns] }, [rows, columns], options)
         .nodes;
@@ -67,7 +67,7 @@ describe('buildMatmul', () => {
     ]);
   });
 
-  it('scales a product of float64 behind Gemm, whose factor is float32', () => {
+  it('scales a product of float64 after Gemm, whose factor is float32', () => {
     expect(graphOf(matrix, other, [3, 5], { ...float64, scale: 0.1 })).toMatchObject({
       nodes: ['Gemm transA=0 transB=0', 'Mul'],
       scalars: [0.1],
@@ -87,7 +87,7 @@ describe('buildMatmul', () => {
   const batchTurned = { shape: [2, 4, 3], transposed: true };
   const factorTurned = { shape: [2, 5, 4], transposed: true };
 
-  it('takes MatMul for a batch as it lies', () => {
+  it('uses MatMul for a batch in its own layout', () => {
     expect(graphOf(batch, factor, [2, 3, 5])).toMatchObject({ nodes: ['MatMul'], shape: [2, 3, 5] });
     expect(graphOf(batch, factor, [2, 3, 5], float64)).toMatchObject({ nodes: ['MatMul'], shape: [2, 3, 5] });
     expect(graphOf(batch, other, [2, 3, 5], float64).nodes).toEqual(['MatMul']);
@@ -125,7 +125,7 @@ describe('buildMatmul', () => {
     ]);
   });
 
-  it('turns the operands of a batch of float64 by nodes of their own', () => {
+  it('transposes the operands of a batch of float64 by nodes of their own', () => {
     expect(graphOf(batch, factorTurned, [2, 3, 5], float64)).toMatchObject({
       nodes: ['Transpose perm=0,2,1', 'MatMul'],
       shape: [2, 3, 5],

@@ -84,7 +84,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('joins the rows of a batch before a matrix, however they lie, with gradients', () => {
+  it('joins the rows of a batch before a matrix, whatever their layout, with gradients', () => {
     t.scope(() => {
       const numbers = (shape: Shape) => {
         const size = t.sizeOf(shape);
@@ -114,7 +114,7 @@ describeOnDevices((open) => {
       for (const [name, a] of Object.entries(batches)) {
         for (const b of matrices) {
           const joined = run(a, b, t.matmul);
-          // As many products as there are matrices; exact, for the numbers are small and whole.
+          // As many products as there are matrices; exact, because the numbers are small integers.
           const batched = run(a, b, (x, w) =>
             t.matmul(x, t.expand(w, [...x.shape.slice(0, -2), ...w.shape])),
           );
@@ -166,7 +166,7 @@ describeOnDevices((open) => {
     },
   );
 
-  it('linear takes a square weight for its transpose, before and after a product with it', () => {
+  it('linear transposes a square weight, before and after a product with it', () => {
     t.scope(() => {
       const [x, w] = [of([[1, 10]]), of([[1, 2], [3, 4]])]; // prettier-ignore
       for (let round = 0; round < 2; round++) {
@@ -263,7 +263,7 @@ describeOnDevices((open) => {
     });
   });
 
-  it('tells scales apart that no number is', () => {
+  it('distinguishes scales that are not numbers', () => {
     t.scope(() => {
       const one = of([[1]]);
       const scales = [2, Infinity, NaN, 0, -Infinity];
@@ -304,7 +304,7 @@ describe('on the CPU', () => {
   });
 });
 
-describe('arguments that are none', () => {
+describe('invalid arguments', () => {
   const x = t.tensor([[1, 2]]);
   it.each<[string, () => Tensor, string]>([
     [

@@ -3,12 +3,12 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { askTorch, torchPython } from '../../tensor/torch-results.ts';
 
-/** [..., n, m] as the [..., m, n] that it was transposed from: a view whose memory lies the other way. */
+/** [..., n, m] as the [..., m, n] that it was transposed from: a view whose memory has the other order. */
 function turned(x: Tensor): Tensor {
   return t.transpose(t.contiguous(t.transpose(x)));
 }
 
-/** Whole numbers whose sums float32 holds, whatever their order. */
+/** Integers whose sums are exact in float32, in any order. */
 function whole(shape: readonly number[], seed: number): Tensor {
   return t.cast(t.randint(-2, 3, shape, { seed }), 'float32');
 }
@@ -17,7 +17,7 @@ const inFloat64 = (a: Tensor, b: Tensor, scale: number) =>
   t.matmul(t.cast(a, 'float64'), t.cast(b, 'float64'), { scale }).toFlatArray();
 
 describe('a thin product over a long inner length', () => {
-  // 1,024 is the first that is cut; 1,027 and 8,209 have no pieces of one length, 3,000 has pieces of 125.
+  // 1,024 is the first that is split; 1,027 and 8,209 have no pieces of equal length, 3,000 has pieces of 125.
   const lengths = [1023, 1024, 1027, 3000, 8192, 8209, 12_288];
   const sizes = [
     [1, 1],
@@ -30,7 +30,7 @@ describe('a thin product over a long inner length', () => {
     [70, 16],
     [70, 15],
   ] as const;
-  it.each(lengths)('has the terms of %i, each once, however its operands lie', (length) => {
+  it.each(lengths)("adds each of its %i terms once, whatever its operands' layouts", (length) => {
     t.scope(() => {
       for (const [rows, columns] of sizes) {
         const [a, b] = [whole([rows, length], rows), whole([length, columns], columns)];
@@ -111,7 +111,7 @@ function errorOf(rows: number, columns: number, terms: number, turnA: boolean, t
   return Math.sqrt(total);
 }
 
-describe.skipIf(!torchPython)('a thin product beside PyTorch', () => {
+describe.skipIf(!torchPython)('a thin product compared to PyTorch', () => {
   const sizes = [
     [1, 1],
     [1, 4],
@@ -134,14 +134,14 @@ describe.skipIf(!torchPython)('a thin product beside PyTorch', () => {
   it.each(cases.map((each, i) => [...each, i] as const))(
     'is at most twice as far from float64, and a rounding: %i by %i of %i terms',
     (rows, columns, terms, i) => {
-      // Of the four ways in which operands may lie PyTorch's errors differ tenfold.
+      // PyTorch's errors differ tenfold among the four layouts of operands.
       const bound = 2 * Math.min(...torch[i]!) + 2 ** -24;
       for (const [turnA, turnB] of ways)
         expect(errorOf(rows, columns, terms, turnA, turnB)).toBeLessThanOrEqual(bound);
     },
   );
 
-  it('is that of a compiled function, to the bit', () => {
+  it('equals that of a compiled function, bit for bit', () => {
     const compiled = t.compile((a: Tensor, b: Tensor) => t.matmul(a, b));
     t.scope(() => {
       const [a, b] = [t.uniform([3, 65_537], { seed: 1 }), t.uniform([65_537, 2], { seed: 2 })];

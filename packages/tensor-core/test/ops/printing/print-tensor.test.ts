@@ -112,7 +112,7 @@ describe('a printed tensor', () => {
     });
   });
 
-  it('tells shape, dtype, device and gradient', () => {
+  it('shows shape, dtype, device and gradient', () => {
     t.scope(() => {
       const leaf = t.ones([2], { requiresGrad: true });
       expect(String(leaf)).toBe('tensor([1., 1.], shape [2], float32, cpu, requiresGrad)');
@@ -128,7 +128,7 @@ describe('a printed tensor', () => {
     expect(String(x)).toBe('tensor(disposed, shape [2, 3], float32, cpu)');
   });
 
-  it('is what console.log prints, and short where it lies deep', () => {
+  it('is what console.log prints, and short where it is deeply nested', () => {
     t.scope(() => {
       const x = t.tensor([1, 2]);
       expect(inspect(x)).toBe(String(x));

@@ -189,7 +189,7 @@ describeOnDevices((open) => {
       });
     });
 
-    it('behind [0], which fits everywhere, as in torch.cat', () => {
+    it('after [0], which fits everywhere, as in torch.cat', () => {
       t.scope(() => {
         const device = open();
         const [start, x] = [t.zeros([0], { device }).requiresGrad_(), numbers(2, 2).requiresGrad_()];
@@ -231,7 +231,7 @@ describeOnDevices((open) => {
   });
 });
 
-describe('arguments that are none', () => {
+describe('invalid arguments', () => {
   const x = t.tensor([[1, 2, 3]]);
   const scalar = t.tensor(5);
   const any = (value: unknown) => value as never;

@@ -4,7 +4,7 @@ import { type IndexRange, checkIndices } from '../../../src/ops/support/check-in
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
 
-// What test/backends/cuda/ops/check-indices.test.ts asks for is not asked for here.
+// The setting that test/backends/cuda/ops/check-indices.test.ts turns on is off here.
 vi.hoisted(() => vi.stubEnv('ROOFLINE_CHECK_INDICES', '0'));
 afterEach(() => vi.stubEnv('ROOFLINE_CHECK_INDICES', '0'));
 

@@ -40,21 +40,21 @@ describe('a tensor around one of its dimensions', () => {
     expect([few(4096, 1025, 1), few(64, 1025, 64), few(1, 1024, 1)]).toEqual([false, false, false]);
   });
 
-  it('is seen with that dimension last, each row-major index at its own place', () => {
+  it('is seen with that dimension last, each row-major index in its own position', () => {
     const memory = middleLast({ dtype: 'float64' } as never, 640, { outer: 2, length: 3, inner: 5 });
     expect(memory).toEqual({ address: 640, dtype: 'float64', shape: [2, 5, 3], strides: [15, 1, 5] });
   });
 });
 
 describe('elements of low precision', () => {
-  it('are calculated with as float32, and rounded when they are stored', () => {
+  it('are computed in float32, and rounded when stored', () => {
     const data = Uint16Array.of(0x3c00, 0xc000);
     expect(numbersOf({ data, dtype: 'float16' } as never)).toEqual(Float32Array.of(1, -2));
     storeNumbers({ data, dtype: 'bfloat16' } as never, Float32Array.of(1, 1 + 2 ** -12));
     expect(data).toEqual(Uint16Array.of(0x3f80, 0x3f80));
   });
 
-  it('and others are what they are', () => {
+  it('and others are taken as they are', () => {
     const data = Float64Array.of(1, 2);
     expect(numbersOf({ data, dtype: 'float64' } as never)).toBe(data);
     storeNumbers({ data, dtype: 'float64' } as never, Float64Array.of(3, 0.1));
@@ -71,7 +71,7 @@ describe('indices', () => {
     requireInRange(new Int32Array(0), { ...range, length: 0 });
   });
 
-  it.each([3, -1, 2 ** 31 - 1])('do not hold %d, which is named with its position', (index) => {
+  it.each([3, -1, 2 ** 31 - 1])('may not hold %d, which is reported with its position', (index) => {
     const attempt = () => requireInRange(Int32Array.of(0, index, 99), range);
     expect(attempt).toThrow(ShapeError);
     expect(attempt).toThrow(outOfRange(index, 1, range).message);

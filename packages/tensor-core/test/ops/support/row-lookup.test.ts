@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type KernelSpec, kernelVariants } from '@roofline/cuda';
 import type { MemoryView } from '../../../src/base/memory-view.ts';
 import { launchRows, rowPlan, vectorLength } from '../../../src/ops/support/row-kernel.ts';
+import { kernelSource } from '../../../src/op/kernel-arguments/kernel-source.ts';
 import type { DType } from '../../../src/base/dtype.ts';
 
 describe('plans of rows', () => {
@@ -21,7 +22,7 @@ describe('plans of rows', () => {
     expect(new Set([first, ...others]).size).toBe(6);
   });
 
-  it('tells every dtype, length and vector apart', () => {
+  it('distinguishes every dtype, length and vector', () => {
     const plans = new Map<object, string>();
     for (const dtype of [
       'float32',
@@ -47,7 +48,7 @@ describe('plans of rows', () => {
 describe('vectorLength', () => {
   const view = (address: number, dtype: DType) => ({ address, dtype }) as MemoryView;
 
-  it('is what divides the row, up to 16 bytes, and what every address is aligned to', () => {
+  it('divides the row, up to 16 bytes, and every address is aligned to it', () => {
     expect(vectorLength(1024, [view(4096, 'float32')])).toBe(4);
     expect(vectorLength(1024, [view(4096, 'bfloat16')])).toBe(8);
     expect(vectorLength(1022, [view(4096, 'float32')])).toBe(2);
@@ -56,6 +57,37 @@ describe('vectorLength', () => {
     expect(vectorLength(1024, [view(4100, 'float32'), view(4096, 'float32')])).toBe(1);
     expect(vectorLength(1024, [view(4096, 'bfloat16'), view(4112, 'float32')])).toBe(8);
     expect(vectorLength(1024, [view(4096, 'bfloat16'), view(4104, 'float32')])).toBe(2);
+  });
+});
+
+describe('kernelVariants', () => {
+  it('gives equal definitions one spec, and others another', () => {
+    const kernel = kernelVariants(kernelSource('k.cu'), 'f', { x: 'pointer', size: 'int32' });
+    const first = kernel({ A: 1, B: 'float' });
+    expect(kernel({ A: 1, B: 'float' })).toBe(first);
+    expect(first).toMatchObject({ name: 'f', parameters: 'pi', defines: { A: 1, B: 'float' } });
+    expect(first.source.pathname).toMatch(/\/tensor-core\/kernels\/k\.cu$/);
+    const others = [
+      kernel({ A: 2, B: 'float' }),
+      kernel({ A: 1, B: 'double' }),
+      kernel({ A: '1', B: 'float' }),
+    ];
+    expect(new Set([first, ...others]).size).toBe(4);
+    expect(kernel({ A: 1, B: 'float' })).toBe(first);
+  });
+
+  it('takes the kernels of another package by their URL', () => {
+    const source = new URL('file:///elsewhere/kernels/k.cu');
+    expect(kernelVariants(source, 'f', { x: 'pointer' })({ A: 1 }).source).toBe(source);
+  });
+
+  it('refuses calls that name other definitions, or in another order', () => {
+    const kernel = kernelVariants(kernelSource('k.cu'), 'f', { x: 'pointer' });
+    kernel({ A: 1, B: 2 });
+    for (const defines of [{ B: 2, A: 1 }, { A: 1 }, { A: 1, B: 2, C: 3 }, { A: 1, C: 2 }, {}])
+      expect(() => kernel(defines as Record<string, number>)).toThrow(
+        /Kernel f: all its variants define A, B/,
+      );
   });
 });
 
@@ -69,15 +101,48 @@ describe('launchRows', () => {
         return { name: 'f', launch: (...all: unknown[]) => launches.push(all) };
       },
     } as unknown as Parameters<typeof launchRows>[0];
-    const kernel = kernelVariants(new URL('file:///kernels/k.cu'), 'f', 'ppli');
+    const kernel = kernelVariants(kernelSource('k.cu'), 'f', {
+      ...{ x: 'pointer', y: 'pointer', rows: 'int64', columns: 'int32' },
+    });
     const view = (address: number, rows: number) =>
       ({ address, dtype: 'float32', shape: [rows, 32], size: 32 * rows }) as unknown as MemoryView;
-    launchRows(context, kernel, [view(4096, 33), view(8192, 33)]);
+    launchRows(context, kernel, { x: view(4096, 33), y: view(8192, 33) });
     const { BLOCK_THREADS, ROW_THREADS } = rowPlan('float32', 32, 4).defines;
     const blocks = Math.ceil((33 * ROW_THREADS) / BLOCK_THREADS);
     expect(launches).toEqual([[[blocks, 1, 1], BLOCK_THREADS, 0, [4096, 8192, 33, 32]]]);
     expect(specs[0]!.defines).toBe(rowPlan('float32', 32, 4).defines);
-    launchRows(context, kernel, [view(4096, 0)]);
+    launchRows(context, kernel, { x: view(4096, 0) });
     expect(launches).toHaveLength(1);
+  });
+});
+
+it.each([
+  ['the source must be text', [5, 'kernel', { x: 'pointer' }]],
+  ['the name must be text', ['nn/rope.cu', undefined, { x: 'pointer' }]],
+  ['each parameter must be one of pointer, int32', ['nn/rope.cu', 'kernel', { x: 'float' }]],
+  ['each parameter must be one of pointer, int32', ['nn/rope.cu', 'kernel', { x: 'toString' }]],
+] as const)('kernelVariants: %s', (what, given) => {
+  expect(() => kernelVariants(...(given as unknown as Parameters<typeof kernelVariants>))).toThrow(
+    `kernelVariants: ${what}`,
+  );
+});
+
+describe('arguments by name', () => {
+  const kernel = kernelVariants(kernelSource('k.cu'), 'f', { x: 'pointer', rows: 'int64', places: 'struct' });
+  const places = new Uint8Array(3);
+
+  it('are a list in the order of the parameters', () => {
+    expect(kernel.byName({ x: 4096, rows: 7, places })).toEqual([4096, 7, places]);
+  });
+
+  it.each([
+    ['in another order', { rows: 7, x: 4096, places }],
+    ['without one', { x: 4096, rows: 7 }],
+    ['with another one', { x: 4096, rows: 7, places, columns: 3 }],
+    ['of another name', { x: 4096, lines: 7, places }],
+  ])('%s are refused', (_, values) => {
+    expect(() => kernel.byName(values as unknown as Parameters<typeof kernel.byName>[0])).toThrow(
+      `Kernel f takes x, rows, places, in this order, not ${Object.keys(values).join(', ')}.`,
+    );
   });
 });

@@ -35,7 +35,7 @@ describe('scope', () => {
     ['recordMemory', (fn) => t.recordMemory(fn)],
   ];
 
-  it.each(refusals)('%s refuses async functions before they run, and promises behind them', (name, run) => {
+  it.each(refusals)('%s refuses async functions before they run, and promises after them', (name, run) => {
     const before = live();
     let ran = false;
     const asynchronous = async () => {

@@ -5,7 +5,7 @@ import { openEmulatedDevice } from '../../../src/testing.ts';
 
 const values = (x: t.Tensor) => x.toFlatArray() as number[];
 
-/** What `draw` gives in eager in so many calls, and what it gives compiled, of one seed. */
+/** What `draw` gives in so many eager calls, and what it gives compiled, from one seed. */
 function eagerAndCompiled(draw: (generator: t.Generator) => t.Tensor, calls = 3) {
   const [eagerly, generator] = [new t.Generator(7), new t.Generator(7)];
   const eager = Array.from({ length: calls }, () => t.scope(() => values(draw(eagerly))));
@@ -16,7 +16,7 @@ function eagerAndCompiled(draw: (generator: t.Generator) => t.Tensor, calls = 3)
   return { eager, compiled, places: [eagerly.offset, generator.offset] };
 }
 
-/** Runs `step`, which adds the gradient of a sum of what it drops to `x.grad`, and holds the two to each other. */
+/** Runs `step`, which adds the gradient of a sum of what it drops to `x.grad`, and compares the two. */
 function expectOneMask(x: t.Tensor, step: () => t.Tensor, runs: number, afterRun: (run: number) => void) {
   x.grad = t.zerosLike(x);
   const program = t.compile(() => t.scope(step));
@@ -30,7 +30,7 @@ function expectOneMask(x: t.Tensor, step: () => t.Tensor, runs: number, afterRun
   program.dispose();
 }
 
-describe('random numbers of a compiled program', () => {
+describe('random numbers of a compiled function', () => {
   it.each<[what: string, draw: (generator: t.Generator) => t.Tensor]>([
     ['uniform', (generator) => t.uniform([5], { generator })],
     ['randn', (generator) => t.randn([5], { generator })],
@@ -76,7 +76,7 @@ describe('a Generator', () => {
     seeded.dispose();
   });
 
-  it('of outside gives each run its own numbers, eager and compiled in turn', () => {
+  it('from outside gives each run its own numbers, eager and compiled in turn', () => {
     const [ours, theirs] = [new t.Generator(3), new t.Generator(3)];
     const compiled = t.compile((x: t.Tensor) => t.dropout(x, { generator: ours }));
     for (let run = 0; run < 6; run++) {
@@ -114,12 +114,12 @@ function describeStates(device: t.Device): void {
       expect([next(), next(), next()]).toEqual(first);
       expect(first[0]).toEqual(values(draw(new t.Generator(7))));
     }
-    // Another seed is no other program.
+    // Another seed needs no other specialization.
     expect(compiled.cache.misses).toBe(1);
     compiled.dispose();
   });
 
-  it('a program drops in its backward pass what it has dropped, whatever was seeded between its runs', () => {
+  it('a replay drops in its backward pass what it dropped before, whatever was seeded between runs', () => {
     const generator = new t.Generator(1);
     const x = t.ones([64], { device, requiresGrad: true });
     const step = () => {
@@ -176,7 +176,7 @@ describe('the state of a generator', () => {
     }
   });
 
-  it('has a program for each seed that a compiled function reads', () => {
+  it('has a specialization for each seed that a compiled function reads', () => {
     const generator = new t.Generator(3);
     const compiled = t.compile((x: t.Tensor) => t.mul(x, generator.seed));
     for (const seed of [3, 4, 3, 4]) {

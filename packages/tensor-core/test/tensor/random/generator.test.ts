@@ -8,7 +8,7 @@ import {
 } from '../../../src/tensor/random/generator.ts';
 
 describe('a generator', () => {
-  it('gives each call the next blocks of four words that nobody has used', () => {
+  it('gives each call the next unused blocks of four words', () => {
     const generator = new Generator(7, 3);
     expect([5, 4, 0, 1].map((count) => generator.take(count))).toEqual([3, 5, 6, 6]);
     expect([generator.seed, generator.offset]).toEqual([7, 7]);
@@ -56,7 +56,7 @@ describe('a generator', () => {
     expect(state).toEqual({ seed: 2 ** 53 - 1, offset: 3 });
   });
 
-  it('stays where it is when it is given what it cannot be', () => {
+  it('stays where it is when it is given an invalid state', () => {
     const generator = new Generator(7, 3);
     for (const state of [
       { seed: 1, offset: -1 },
@@ -67,7 +67,7 @@ describe('a generator', () => {
     expect(generator.stateDict()).toEqual({ seed: 7, offset: 3 });
   });
 
-  it('comes back from where a function has moved it, one within another, and stays where it is moved outside', () => {
+  it('is restored after functions that move it, nested ones too, and stays where it is moved outside', () => {
     const [first, second] = [new Generator(1, 10), new Generator(2, 20)];
     withoutMoves(() => {
       withoutMoves(() => first.manualSeed(5));
@@ -89,7 +89,7 @@ describe('a generator', () => {
     expect(second.manualSeed(3).stateDict()).toEqual({ seed: 3, offset: 0 });
   });
 
-  it('is known by its class', () => {
+  it('is recognized by its class', () => {
     expect(() => checkGenerator('uniform', new Generator(0))).not.toThrow();
   });
 });

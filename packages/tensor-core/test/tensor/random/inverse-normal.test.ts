@@ -62,5 +62,5 @@ describe('normalCdf', () => {
     expect(Math.abs(normalCdf(x) / p - 1)).toBeLessThan(8 * 2 ** -53);
   });
 
-  it('hands NaN on', () => expect(normalCdf(NaN)).toBeNaN());
+  it('passes NaN on', () => expect(normalCdf(NaN)).toBeNaN());
 });

@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import { currentOpenRange } from '../../../src/tensor/ranges/range.ts';
 import { ReopenedRanges } from '../../../src/tensor/ranges/reopened-ranges.ts';
 
-/** The innermost of ranges of these names, opened one in the other. */
+/** The innermost of ranges of these names, opened one inside the other. */
 function opened(...names: string[]): t.OpenRange {
   const [name, ...inner] = names;
   return t.range(name!, () => (inner.length > 0 ? opened(...inner) : currentOpenRange()!));
@@ -13,7 +13,7 @@ const open = () => currentOpenRange()!;
 const ofForwardPass = () => new ReopenedRanges({ without: 'forward' });
 
 describe('ReopenedRanges', () => {
-  it('opens the ranges of a call again below those that are open, but for one that is left out', () => {
+  it('reopens the ranges of a call below those that are open, except one that is left out', () => {
     const ranges = ofForwardPass();
     const path = (range: t.OpenRange | null) => ranges.run(range, t.currentRange);
     const [whole, part, named, forward] = [
@@ -81,7 +81,7 @@ describe('ReopenedRanges', () => {
     expect(second.outer!.outer).not.toBe(first.outer!.outer);
   });
 
-  it('closes its ranges when what runs in them throws, told or not', () => {
+  it('closes its ranges when what runs in them throws, whether it is notified or not', () => {
     const told: string[] = [];
     const range = opened('forward', 'a', 'b');
     const run = () =>
@@ -102,7 +102,7 @@ describe('ReopenedRanges', () => {
     expect(t.currentRange()).toEqual([]);
   });
 
-  it('gives what its function gives', () => {
+  it('returns what its function returns', () => {
     const range = opened('a');
     expect(ofForwardPass().run(range, () => 7)).toBe(7);
     const stop = t.onRange({ enter: () => undefined, exit: () => undefined });

@@ -49,14 +49,14 @@ describe('two layouts share elements', () => {
 
   it('or not, whatever the order and the divisors of their strides', () => {
     const one = (at: number) => layout([1], [1], at);
-    // 1.5e7 lies between the rows, which end at 2e7; the search must take the long stride first.
+    // 1.5e7 is between the rows, which end at 2e7; the search must take the long stride first.
     const rows = layout([1e6, 3], [1, 1e7], 0);
     expect(shareElements(rows, one(1.5e7))).toBe('no');
     expect(shareElements(rows, one(1e7 + 999_999))).toBe('yes');
     expect(shareElements(layout([1e6, 1e6], [4, 6], 0), one(1_000_001))).toBe('no');
   });
 
-  it('or cannot be told in a bounded time', () => {
+  it('or cannot be decided in bounded time', () => {
     // Sums of many lengths that differ by a few in a thousand, a knapsack: 30000 is none of them.
     const strides = Array.from({ length: 14 }, (_, i) => 2 * (1000 + 3 * i));
     const knapsack = layout([...strides.map(() => 4), 2], [...strides, 1], 0);

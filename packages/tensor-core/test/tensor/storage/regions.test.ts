@@ -67,7 +67,7 @@ describe('parameter regions', () => {
 });
 
 describe('scope', () => {
-  it('is told of while it runs', () => {
+  it('is visible while it runs', () => {
     expect(currentScope()).toBeNull();
     t.scope(() => {
       const outer = currentScope()!;
@@ -92,7 +92,7 @@ describe('scope', () => {
     kept.dispose();
   });
 
-  it('gives back whatever it is given, and looks into plain objects alone', () => {
+  it('gives back whatever it is given, and looks only into plain objects', () => {
     class Holder {
       readonly tensor = t.ones([1]);
     }
@@ -104,7 +104,7 @@ describe('scope', () => {
 });
 
 describe('a promise', () => {
-  it('is refused, and what is none is given back', () => {
+  it('is refused, and anything else is given back', () => {
     for (const value of [null, undefined, 0, 'then', () => 0, [1]])
       expect(refusePromise('here', value)).toBe(value);
     expect(() => refusePromise('here', Promise.resolve(1))).toThrow(/^here:/);
@@ -112,7 +112,7 @@ describe('a promise', () => {
 });
 
 describe('a storage', () => {
-  it('tells whether it holds parameters, while there are any', () => {
+  it('knows whether it holds parameters, while there are any', () => {
     t.scope(() => {
       const x = t.ones([4]);
       const region = { start: 4, end: 8 };

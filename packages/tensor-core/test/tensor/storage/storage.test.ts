@@ -58,7 +58,7 @@ describe('a storage that is held', () => {
 });
 
 describe('the CPU, in place', () => {
-  it('overwrites what is contiguous where it lies: a slice of a flat buffer, and nothing beside it', () => {
+  it('overwrites what is contiguous in place: a slice of a flat buffer, and nothing outside it', () => {
     t.scope(() => {
       const flat = t.tensor([1, 2, 3, 4, 5]);
       const { buffer } = flat.storage;
@@ -73,7 +73,7 @@ describe('the CPU, in place', () => {
     });
   });
 
-  it('a strided target, and a source of its storage that lies between', () => {
+  it('a strided target, and an interleaved source in its storage', () => {
     t.scope(() => {
       const flat = t.tensor([1, 2, 3, 4]);
       t.addInPlace(t.slice(flat, 0, 0, 4, 2), t.slice(flat, 0, 1, 4, 2));
@@ -88,7 +88,7 @@ describe('a flat buffer', () => {
     return { flat, slices: [0, 4, 8].map((start) => t.slice(flat, 0, start, start + 4)) };
   };
 
-  it('may be written beside what the tape has saved, and not in it', () => {
+  it('may be written outside what the tape has saved, and not in it', () => {
     t.scope(() => {
       const { flat, slices } = parts();
       const [a, b, c] = slices.map((slice) => slice.detach().requiresGrad_()) as [
@@ -105,7 +105,7 @@ describe('a flat buffer', () => {
     });
   });
 
-  it('keeps the parameters beside one that is none any more', () => {
+  it('keeps the other parameters when one stops being a parameter', () => {
     t.scope(() => {
       const { slices } = parts();
       const [a, b] = slices.map((slice) => slice.detach().requiresGrad_()) as [t.Tensor, t.Tensor];

@@ -17,7 +17,7 @@ const event = fc.oneof(
 );
 const joints = fc.tuple(region, region, region);
 
-it('knows of each byte when it was written last, by itself or with others', () => {
+it('knows when each byte was last written, by itself or with others', () => {
   fc.assert(
     fc.property(
       fc.array(event, { maxLength: 30 }),

@@ -7,7 +7,7 @@ const plain = (values: t.NestedNumbers) => t.tensor(values, { dtype: 'float64' }
 const values = (x: t.Tensor) => [...(x.toTypedArray() as Float64Array)];
 const live = () => t.device('cpu').memoryStatistics().liveStorages;
 
-/** e^x and -x, with a gradient that tells what it can read. */
+/** e^x and -x, with a gradient that reports what it can read. */
 const seen: unknown[] = [];
 const expAndNegative = t.defineOp({
   name: 'expAndNegative',
@@ -28,7 +28,7 @@ const expAndNegative = t.defineOp({
 });
 
 describe('an entry of the tape', () => {
-  it('tells the gradient rule its inputs and outputs, each by its own number', () => {
+  it('gives the gradient rule its inputs and outputs, each by its own number', () => {
     t.scope(() => {
       const x = leaf([0, 1]);
       const [exponential, negative] = t.apply(expAndNegative, [x], undefined) as [t.Tensor, t.Tensor];
@@ -46,7 +46,7 @@ describe('an entry of the tape', () => {
     });
   });
 
-  it('brings the gradient of one output alone', () => {
+  it('gives the gradient of one output alone', () => {
     t.scope(() => {
       const x = leaf([0, 1]);
       t.sum(t.apply(expAndNegative, [x], undefined)[1]!).backward();
@@ -74,7 +74,7 @@ describe('an entry of the tape', () => {
     });
   });
 
-  it('stays for a result that lives while another is dropped', () => {
+  it('survives for a result that lives while another is dropped', () => {
     t.scope(() => {
       const x = leaf([1, 2]);
       const y = t.exp(t.mul(x, 0));
@@ -86,7 +86,7 @@ describe('an entry of the tape', () => {
     });
   });
 
-  it.each([2, 16, 17, 40])('knows which of %d inputs want a gradient, in calls after each other', (count) => {
+  it.each([2, 16, 17, 40])('knows which of %d inputs want a gradient, in consecutive calls', (count) => {
     for (const wanted of [0, count - 1, Math.floor(count / 2)]) {
       t.scope(() => {
         const inputs = Array.from({ length: count }, (_, i) => (i === wanted ? leaf([1]) : plain([1])));
@@ -124,7 +124,7 @@ describe('a backward pass', () => {
         });
         expect(() => y.backward(undefined, { retainGraph })).toThrow('stop');
         remove();
-        // Behind the hook, where the pass had not come yet, as before it.
+        // After the hook, which the pass had not reached yet, as before it.
         for (const tensor of [y, inner]) {
           const again = () => tensor.backward(undefined, { retainGraph });
           if (retainGraph) expect(again).not.toThrow();
@@ -170,7 +170,7 @@ describe('a backward pass', () => {
       cpu.resetPeakMemory();
       loss.backward();
       expect(x.grad!.toFlatArray()[0]).toBe(210);
-      // The sum, the contribution that comes, what the CPU writes their sum to, and a little for scalars.
+      // The sum, the incoming contribution, the memory that the CPU writes their sum to, and a little for scalars.
       expect(cpu.memoryStatistics().peakAllocatedBytes - before).toBeLessThan(3.5 * x.byteLength);
     });
   });
@@ -235,7 +235,7 @@ describe('a function of one’s own', () => {
 });
 
 describe('checkpoint', () => {
-  it('of what does not depend on its input brings no gradient', () => {
+  it('of what does not depend on its input gives no gradient', () => {
     t.scope(() => {
       const x = leaf([1]);
       t.sum(t.checkpoint((input) => t.mul(input.detach(), 2), x)).backward();
@@ -243,7 +243,7 @@ describe('checkpoint', () => {
     });
   });
 
-  it('takes as an input what has a history that others share, and says so', () => {
+  it('takes a tensor whose history others share as an input, and says so', () => {
     t.scope(() => {
       const [w, x] = [leaf([0.5]), leaf([2])];
       const loss = (scaled: (y: t.Tensor, scale: t.Tensor) => t.Tensor) => {

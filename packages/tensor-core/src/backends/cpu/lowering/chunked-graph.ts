@@ -9,11 +9,11 @@ import { checkReadBeforeWritten } from './read-before-written.ts';
 import { cpuThreads } from '../../../onnx/threads.ts';
 
 /**
- * Elements that a thread takes through the graph at a time. AdamW as 13 nodes over 10 million elements on two
- * Zen 5 cores (1 MiB of L2 each), ms: 22 in pieces of 8,192 elements a thread, 16.5 of 32,768, 11.4 of 65,536,
- * 10.9 of 262,144, 24 in one piece. On two Emerald Rapids cores (2 MiB each), 9.4 million elements: 32.4 of 32,768,
- * 21.8 of 65,536, 19.5 of 131,072, and each 0.6 to 5 more where every piece is a run of its own; with one thread, which
- * waits for no other, 32 of 32,768 and of 65,536, 36 of 131,072, 51 of 262,144.
+ * How many elements a thread takes through the graph at a time. AdamW as 13 nodes over 10 million elements on two Zen 5 cores
+ * (1 MiB of L2 each), ms: 22 in pieces of 8,192 elements a thread, 16.5 of 32,768, 11.4 of 65,536, 10.9 of 262,144, 24 in one
+ * piece. On two Emerald Rapids cores (2 MiB each), 9.4 million elements: 32.4 of 32,768, 21.8 of 65,536, 19.5 of 131,072, and
+ * 0.6 to 5 more in each case where every piece is a run of its own; with one thread, which waits for no other, 32 of 32,768
+ * and of 65,536, 36 of 131,072, 51 of 262,144.
  */
 const elementsPerThread = 131_072;
 const elementsOfOneThread = 65_536;
@@ -24,7 +24,7 @@ export function chunkSize(): number {
   return threads === 1 ? elementsOfOneThread : elementsPerThread * threads;
 }
 
-/** What a graph's input is given at each run: a tensor's elements from `start` on, or a scalar of the op. */
+/** What a graph's input gets in each run: a tensor's elements from `start` on, or a scalar of the op. */
 export type ChunkedInput =
   | { readonly kind: 'elements'; readonly tensor: number; readonly start: number }
   | { readonly kind: 'scalar'; readonly index: number };

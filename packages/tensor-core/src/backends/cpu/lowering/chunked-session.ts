@@ -24,7 +24,7 @@ export class ChunkedSession {
   readonly #graph: ChunkedGraph;
   readonly #session: Session;
   readonly #scalars: ScalarMemory;
-  /** Of the graph's inputs and outputs in a run. */
+  /** The addresses of the graph's inputs and outputs in a run. */
   readonly #addresses: number[] = [];
 
   constructor(graph: ChunkedGraph) {

@@ -25,7 +25,7 @@ export function runHostLowering<A>(
   attributes: A,
 ): void {
   const sources = inputs.map(hostArray);
-  // An output that is an input written in place must be one array with it, also where that is a copy.
+  // An output that is an input written in place must be the same array, even if that is a copy.
   const targets = outputs.map((output, i) => {
     const mutated = op.mutates?.[i];
     return mutated === undefined ? hostArray(output) : sources[mutated]!;

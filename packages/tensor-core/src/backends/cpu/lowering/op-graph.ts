@@ -8,7 +8,7 @@ import { type Layout, type Shape, broadcastShapes, sameShape } from '../../../ba
 import { OnnxGraphBuilder } from '../../../onnx/onnx-graph.ts';
 import { type ViewPlan, buildView, planView } from './view-graph.ts';
 
-/** Where the graph reads an input: the memory from an element of its storage on, or a gathered copy. */
+/** How the graph reads an input: from an element of its storage on, or from a gathered copy. */
 export type InputBinding =
   { readonly kind: 'memory'; readonly start: number } | { readonly kind: 'gathered' };
 
@@ -19,7 +19,7 @@ export interface OpGraph {
   readonly scalarDType: DType;
 }
 
-/** How an input is read, and whether the op is to swap its last two dimensions. */
+/** How an input is read, and whether the op must swap its last two dimensions. */
 export interface OperandPlan {
   readonly input: OperandLayout;
   /** Null if the op must get the input's elements gathered, in row-major order. */
@@ -57,8 +57,8 @@ export function lowerToGraph<A>(
 }
 
 /**
- * Adds one call of an op to a graph, which may hold others: the views of its inputs, the casts of low precision
- * and its nodes. Gives its outputs, in their dtypes.
+ * Adds one call of an op to a graph, which may hold others: the views of its inputs, casts from and to low precision, and its
+ * nodes. Returns its outputs, in their dtypes.
  */
 export function addToGraph<A>(
   graph: OnnxGraphBuilder,
@@ -78,7 +78,7 @@ export function addToGraph<A>(
   return results.map((result, i) => finish(graph, result, outputs[i]!));
 }
 
-/** Whether nodes can read an input from its storage; else its elements must be gathered before. */
+/** Whether nodes can read an input from its storage; otherwise its elements must be gathered first. */
 export function canReadInGraph(input: OperandLayout, strided: boolean): boolean {
   return planOperand(input, strided).view !== null;
 }
@@ -113,8 +113,8 @@ function readOperand(
 }
 
 /**
- * Whether views that repeat their elements may reach the op unrepeated: it is one that broadcasts, as ONNX's
- * pointwise operators and the leading dimensions of matrix products do, and the operands still span the output.
+ * Whether views that repeat elements may be passed unrepeated: the op broadcasts, as ONNX's pointwise operators and matrix
+ * products (in their leading dimensions) do, and the operands still span the output.
  */
 function broadcastsItself<A>(
   op: ComputeOp<A>,
@@ -143,7 +143,7 @@ function broadcastsItself<A>(
   );
 }
 
-/** An op's result in the shape and, rounded, the dtype of its output. */
+/** An op's result, reshaped and rounded to its output's shape and dtype. */
 function finish(graph: OnnxGraphBuilder, result: OnnxValue, { shape, dtype }: TensorSpec): OnnxValue {
   const whole = sameShape(result.shape, shape)
     ? result

@@ -14,7 +14,7 @@ import { checkReadBeforeWritten } from './read-before-written.ts';
 import { SessionCache } from './session-cache.ts';
 import { callSignature, chunkedSignature } from './signature.ts';
 
-/** Runs ops on the CPU by their lowerings. */
+/** Runs ops on the CPU according to their lowerings. */
 export class OpRunner {
   readonly #pool: BufferPool;
   readonly #sessions = new SessionCache<OpSession>();

@@ -17,7 +17,7 @@ export class OpSession {
   readonly #scalars: ScalarMemory;
   readonly #mutates: readonly (number | undefined)[];
   readonly #overwrites: boolean;
-  /** Of the inputs, the scalars and the outputs; those of the scalars never change. */
+  /** The addresses of inputs, scalars and outputs; those of scalars never change. */
   readonly #addresses: number[];
   readonly #firstOutput: number;
   /** Buffers that live as long as one run. */
@@ -40,8 +40,8 @@ export class OpSession {
   }
 
   /**
-   * Runs the op. What it writes in place is calculated beside and then takes the place of the old values, unless the
-   * lowering may overwrite them as it goes.
+   * Runs the op. What it writes in place goes to another buffer first, which then replaces the old one, unless the lowering
+   * may overwrite as it goes.
    */
   run(
     inputs: readonly MemoryView[],
@@ -85,7 +85,7 @@ export class OpSession {
     return buffer;
   }
 
-  /** Gives `output` its new values: the whole buffer where it fills its storage, else element by element. */
+  /** Gives `output` its new values: by swapping buffers if it fills its storage, else element by element. */
   #replace(output: MemoryView, replacement: CpuBuffer): void {
     const { storage, dtype, size, offset } = output;
     if (output.isContiguous && offset === 0 && output.byteLength === storage.byteLength) {

@@ -3,8 +3,8 @@ import type { ComputeOp } from '../../../op/op.ts';
 import type { OnnxGraphBuilder } from '../../../onnx/onnx-graph.ts';
 
 /**
- * Throws a ShapeError where a mutated input, which is overwritten as the graph runs, could be read afterwards: ONNX
- * Runtime chooses the order of nodes, and only those that lead to a node are sure to run before it.
+ * Throws a ShapeError where a mutated input could be read after the graph has overwritten it: ONNX Runtime chooses the order
+ * of nodes, and only a node's ancestors are sure to run before it.
  */
 export function checkReadBeforeWritten<A>({ name, mutates }: ComputeOp<A>, graph: OnnxGraphBuilder): void {
   mutates?.forEach((input, output) => checkReads(name, graph, input, output));

@@ -3,7 +3,7 @@ import type { DType } from '../../../base/dtype.ts';
 
 const slotBytes = 8;
 
-/** The scalars of an op, at addresses that its graph reads at each run. */
+/** The scalars of an op, at addresses that its graph reads in each run. */
 export class ScalarMemory {
   readonly #memory: HostMemory;
   readonly #dtype: DType;

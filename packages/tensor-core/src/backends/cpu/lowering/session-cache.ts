@@ -7,10 +7,10 @@ interface Entry<T> {
   lastUse: number;
 }
 
-/** Sessions take some hundred kilobytes and half a millisecond each; thousands are fine, endless ones are not. */
+/** A session takes a few hundred kilobytes and half a millisecond: thousands are fine, an unbounded number is not. */
 const defaultCapacity = 4096;
 
-/** Keeps what was used last; when full, the older half is disposed at once. */
+/** Keeps what was used most recently; when it is full, the older half is disposed of at once. */
 export class SessionCache<T extends Disposable> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #capacity: number;

@@ -5,7 +5,7 @@ import type { ComputeOp } from '../../../op/op.ts';
 const opNumbers = new WeakMap<object, number>();
 let opCount = 0;
 
-/** All that a session for an op on whole tensors depends on. */
+/** Everything that a session for an op on whole tensors depends on. */
 export function callSignature<A>(
   op: ComputeOp<A>,
   attributes: A,
@@ -32,7 +32,7 @@ export function chunkedSignature<A>(
   return signature;
 }
 
-/** The op, told apart by identity because names may repeat, and, behind a mark, what its attributes select. */
+/** The op, by identity because names may repeat, and after a separator the variant that its attributes select. */
 function variantSignature<A>(op: ComputeOp<A>, attributes: A): string {
   let number = opNumbers.get(op);
   if (number === undefined) opNumbers.set(op, (number = opCount++));
@@ -41,7 +41,7 @@ function variantSignature<A>(op: ComputeOp<A>, attributes: A): string {
 }
 
 function layoutSignature({ dtype, shape, isContiguous, strides, offset, storage }: MemoryView): string {
-  // Contiguous tensors are bound at their own offset; for views the graph holds it.
+  // A contiguous tensor is bound at its own offset; a view's offset is part of the graph.
   if (isContiguous) return `|${dtype}${shape.join()}`;
   return `|${dtype}${shape.join()}@${offset}:${strides.join()}/${storage.byteLength}`;
 }

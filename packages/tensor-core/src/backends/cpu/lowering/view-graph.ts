@@ -16,7 +16,7 @@ export interface ViewPlan {
   /** In elements from the start of the storage. */
   readonly start: number;
   readonly box: Shape;
-  /** What of each dimension of the box belongs to the view: `from` (inclusive) to `to`. */
+  /** The part of each dimension of the box that belongs to the view: `from` (inclusive) to `to`. */
   readonly from: Shape;
   readonly to: Shape;
   readonly permutation: readonly number[];
@@ -25,7 +25,7 @@ export interface ViewPlan {
   readonly shape: Shape;
 }
 
-/** One dimension of a view that is walked: longer than 1, stride above 0. */
+/** A dimension of a view that is walked: longer than 1, with a stride above 0. */
 interface Walk {
   readonly dimension: number;
   readonly length: number;
@@ -33,8 +33,8 @@ interface Walk {
 }
 
 /**
- * Plans how to read `layout` from a storage of `storageSize` elements. Null if its strides do not divide one
- * another, or overlap: then no reshape of the memory has the view's dimensions.
+ * Plans how to read `layout` from a storage of `storageSize` elements. Null if its strides do not divide one another, or
+ * elements overlap: no reshape of the memory then has the view's dimensions.
  */
 export function planView(layout: Layout, storageSize: number): ViewPlan | null {
   const { shape, strides, offset } = layout;
@@ -80,7 +80,7 @@ function densePlan(start: number, unrepeated: Shape, shape: Shape): ViewPlan {
   return { start, ...all, permutation: unrepeated.map((_, i) => i), unrepeated, shape };
 }
 
-/** Elements of each walked dimension inside one step of the dimension before; null if steps do not divide. */
+/** How many elements of each walked dimension lie within one step of the dimension before; null if steps do not divide. */
 function innerLengths(walks: readonly Walk[]): number[] | null {
   const lengths: number[] = [];
   for (let i = 1; i < walks.length; i++) {
@@ -93,8 +93,8 @@ function innerLengths(walks: readonly Walk[]): number[] | null {
 }
 
 /**
- * Finds where a box of whole steps lies that contains the view: at a multiple of the outermost step from the
- * start of the storage, as where the view is a slice of a tensor that fills it; else as late as possible.
+ * Places a box of whole steps that contains the view: at a multiple of the outermost step from the start of the storage, as
+ * for a slice of a tensor that fills it; otherwise as late as possible.
  */
 function placeBox(walks: readonly Walk[], inner: readonly number[], offset: number, storageSize: number) {
   const step = walks[0]!.stride;

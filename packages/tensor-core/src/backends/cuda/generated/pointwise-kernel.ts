@@ -6,12 +6,12 @@ import { computeType, storageType } from '../../../op/kernel-arguments/c-types.t
 export interface PointwiseSignature {
   /** A C identifier; the kernel's name. */
   readonly name: string;
-  /** Of `a`, `b`, `c`... */
+  /** The dtypes of `a`, `b`, `c`... */
   readonly inputs: readonly DType[];
   readonly outputs: readonly DType[];
   /** One for each output, over `a`, `b`... and `s0`, `s1`... */
   readonly expressions: readonly string[];
-  /** What the expressions use by name, in order. */
+  /** Intermediate values that the expressions use by name, in order. */
   readonly values?: readonly PointwiseValue[];
   readonly scalars: number;
 }
@@ -19,7 +19,7 @@ export interface PointwiseSignature {
 /** Threads of a block of every generated kernel. */
 export const blockSize = 256;
 
-/** What expressions call the inputs. */
+/** The inputs' names in expressions. */
 export const inputNames = 'abcdefghijklmnop';
 
 /** Which inputs the expressions read; the others are not passed to the kernel. */
@@ -28,7 +28,7 @@ export function inputsRead(expressions: readonly string[], inputCount: number): 
   return Array.from({ length: inputCount }, (_, i) => i).filter((i) => identifiers.has(inputNames[i]!));
 }
 
-/** Elements that one thread handles by one load or store of at most 16 bytes of the widest type. */
+/** How many elements a thread loads or stores at once: at most 16 bytes of the widest type. */
 export function vectorLengthOf(dtypes: readonly DType[]): number {
   return 16 / Math.max(...dtypes.map(byteSize));
 }
@@ -39,9 +39,9 @@ export function scalarDType({ inputs, outputs }: PointwiseSignature): DType {
 }
 
 /**
- * All operands dense and of one size, except that inputs in `broadcast` are a single element. Parameters:
- * the inputs read, the outputs, int64 size, the scalars. One vector a thread and as many threads as vectors: on an
- * H200 that moves 4.2 TB/s, a grid of as many threads as fit at once that loops 3.9.
+ * All operands dense and of one size, except that inputs in `broadcast` are a single element. Parameters: the inputs read, the
+ * outputs, int64 size, the scalars. One vector per thread, and as many threads as vectors: on an H200 that moves 4.2 TB/s,
+ * where a loop in as many threads as fit at once moves 3.9.
  */
 export function densePointwiseSource(
   signature: PointwiseSignature,
@@ -149,7 +149,7 @@ ${lines(outputs, (_, i) => `    store_vector(out${i} + ${offset(read.length + i)
 `;
 }
 
-// Below 2^31 vectors: divisions by multiplication, see divisor.ts.
+// Fewer than 2^31 vectors: divides by multiplication, see divisor.ts.
 function narrowLayout(operands: number): string {
   return `
 using Index = uint32;
@@ -185,7 +185,10 @@ constexpr int kThreads = ${blockSize};
 ${evaluateSource(signature, read)}`;
 }
 
-/** `Compute`, the type to calculate in, and `evaluate` of the inputs read, the scalars and references to the outputs. */
+/**
+ * Source of `Compute`, the type to calculate in, and of `evaluate`, which takes the inputs read, the scalars and references to
+ * the outputs.
+ */
 export function evaluateSource(signature: PointwiseSignature, read: readonly number[]): string {
   const { outputs, expressions, values = [] } = signature;
   const arguments_ = [
@@ -215,7 +218,7 @@ function parameters(
   ].join(', ');
 }
 
-/** A call of `evaluate`, with what each input is read from and each output written to. */
+/** A call of `evaluate`, with the texts that each input is read from and each output written to. */
 export function evaluate(
   signature: PointwiseSignature,
   read: readonly number[],

@@ -12,13 +12,13 @@ import {
 } from './pointwise-kernel.ts';
 import {
   type GeneratedKernel,
-  type PointwiseProgram,
+  type PointwiseVariant,
   maxOperands,
   placeScalars,
-  programOf,
+  variantOf,
   signatureOf,
   writeScalars,
-} from './pointwise-program.ts';
+} from './pointwise-variant.ts';
 import {
   isNarrow,
   layoutBytes,
@@ -31,7 +31,7 @@ import { codeOf } from '../../../op/kernel-arguments/dtype-code.ts';
 /** Makes the CUfunction of a generated source. */
 export type GenerateKernel = (name: string, source: string) => number;
 
-/** Elements that a strided kernel reads or writes; where they lie stands beside. */
+/** Elements that a strided kernel reads or writes; their addresses are passed separately. */
 interface Elements {
   readonly dtype: DType;
   readonly shape: Shape;
@@ -40,19 +40,19 @@ interface Elements {
 
 const vectorBytes = 16;
 
-// An operand's part of a kernel's key: a dtype's code, and whether it repeats.
+// An operand's part of a kernel's key: its dtype's code, and whether it repeats.
 const repeatsBit = 8;
 const operandCodes = 16;
 
 /**
- * Runs ops of one value in, one value out. Kernels are generated for each combination of dtypes and layouts,
- * and found again by a number, so that a call costs well under a microsecond beside the launch.
+ * Runs element-wise ops. Kernels are generated for each combination of dtypes and layouts, and looked up by a number, so that
+ * a call costs well under a microsecond besides the launch.
  */
 export class PointwiseRunner {
   readonly #launcher: Launcher;
   readonly #generate: GenerateKernel;
-  readonly #programs = new WeakMap<object, Map<string, PointwiseProgram>>();
-  readonly #copy: PointwiseProgram = {
+  readonly #variants = new WeakMap<object, Map<string, PointwiseVariant>>();
+  readonly #copy: PointwiseVariant = {
     name: 'copy_strided',
     expressions: ['a'],
     values: [],
@@ -60,7 +60,7 @@ export class PointwiseRunner {
     scalars: 0,
     kernels: new Map(),
   };
-  // Of the call at hand; kept, because eager ops should not allocate.
+  // For the current call; reused, because eager ops should not allocate.
   readonly #layout = new StridedLayout();
   readonly #addresses = new Float64Array(maxOperands);
 
@@ -77,13 +77,13 @@ export class PointwiseRunner {
     attributes: A,
   ): void {
     if (outputs[0]!.size === 0) return;
-    const program = this.#program(op, inputs, outputs, attributes);
-    const scalars = program.scalars === 0 ? undefined : op.scalars!(attributes);
-    if (this.#runDense(program, inputs, outputs, scalars)) return;
-    const { read } = program;
+    const variant = this.#variant(op, inputs, outputs, attributes);
+    const scalars = variant.scalars === 0 ? undefined : op.scalars!(attributes);
+    if (this.#runDense(variant, inputs, outputs, scalars)) return;
+    const { read } = variant;
     for (let i = 0; i < read.length; i++) this.#addresses[i] = inputs[read[i]!]!.address;
     for (let i = 0; i < outputs.length; i++) this.#addresses[read.length + i] = outputs[i]!.address;
-    this.#runStrided(program, inputs, outputs, scalars);
+    this.#runStrided(variant, inputs, outputs, scalars);
   }
 
   /** Copies elements between layouts of one shape and dtype. */
@@ -97,34 +97,34 @@ export class PointwiseRunner {
     this.#runStrided(this.#copy, [source], [{ shape, strides, dtype }], undefined);
   }
 
-  #program<A>(
+  #variant<A>(
     op: ComputeOp<A>,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     attributes: A,
-  ): PointwiseProgram {
-    let variants = this.#programs.get(op);
+  ): PointwiseVariant {
+    let variants = this.#variants.get(op);
     if (!variants) {
       variants = new Map();
-      this.#programs.set(op, variants);
+      this.#variants.set(op, variants);
     }
-    const variant = attributes === undefined ? '' : (op.variant?.(attributes) ?? JSON.stringify(attributes));
-    let program = variants.get(variant);
-    if (!program) {
-      program = programOf(op, inputs.length, outputs.length, attributes);
-      variants.set(variant, program);
+    const key = attributes === undefined ? '' : (op.variant?.(attributes) ?? JSON.stringify(attributes));
+    let variant = variants.get(key);
+    if (!variant) {
+      variant = variantOf(op, inputs.length, outputs.length, attributes);
+      variants.set(key, variant);
     }
-    return program;
+    return variant;
   }
 
-  /** Runs if every operand is dense and of one size, or a single element. Returns whether it did. */
+  /** Runs if every operand is dense and of one size, or a single element. Returns whether it ran. */
   #runDense(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     scalars: readonly number[] | undefined,
   ): boolean {
-    const { read } = program;
+    const { read } = variant;
     const { size } = outputs[0]!;
     const memory = this.#launcher.arguments;
     let key = 0;
@@ -152,7 +152,7 @@ export class PointwiseRunner {
     }
     const aligned = (addressBits & (vectorBytes - 1)) === 0;
     key = key * 2 + (aligned ? 1 : 0);
-    const kernel = program.kernels.get(key) ?? this.#makeDense(program, key, inputs, outputs, aligned);
+    const kernel = variant.kernels.get(key) ?? this.#makeDense(variant, key, inputs, outputs, aligned);
     memory.writeInt64(offset, size);
     if (scalars) writeScalars(memory, kernel, scalars);
     this.#launch(kernel, Math.ceil(size / kernel.vectorLength));
@@ -160,36 +160,36 @@ export class PointwiseRunner {
   }
 
   #makeDense(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     key: number,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     aligned: boolean,
   ): GeneratedKernel {
-    const { read } = program;
-    const signature = signatureOf(program, inputs, outputs);
+    const { read } = variant;
+    const signature = signatureOf(variant, inputs, outputs);
     const repeats = (i: number) => inputs[i]!.size !== outputs[0]!.size;
     const dense = read.filter((i) => !repeats(i)).map((i) => signature.inputs[i]!);
     const vectorLength = aligned ? vectorLengthOf([...dense, ...signature.outputs]) : 1;
     const source = densePointwiseSource(signature, read, new Set(read.filter(repeats)), vectorLength);
     const end = 8 * (read.length + outputs.length) + 8;
-    return this.#keep(program, key, { source, vectorLength, ...placeScalars(signature, end) });
+    return this.#keep(variant, key, { source, vectorLength, ...placeScalars(signature, end) });
   }
 
-  /** The operands' addresses are in `#addresses`: those of the inputs read, then those of the outputs. */
+  /** `#addresses` holds the operands' addresses: of the inputs read, then of the outputs. */
   #runStrided(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     inputs: readonly Elements[],
     outputs: readonly Elements[],
     scalars: readonly number[] | undefined,
   ): void {
     const operands: Elements[] = [];
-    for (let i = 0; i < program.read.length; i++) operands.push(inputs[program.read[i]!]!);
+    for (let i = 0; i < variant.read.length; i++) operands.push(inputs[variant.read[i]!]!);
     for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!);
     const layout = this.#layout;
     collapse(layout, outputs[0]!.shape, operands);
     const wide = !isNarrow(layout);
-    const inputCount = program.read.length;
+    const inputCount = variant.read.length;
     const vectorLength = stridedVectorLength(layout, operands, this.#addresses, inputCount, vectorBytes);
     const memory = this.#launcher.arguments;
     let key = layout.rank * 2 + (wide ? 1 : 0);
@@ -200,42 +200,42 @@ export class PointwiseRunner {
     }
     key = -(key * 32 + vectorLength);
     const kernel =
-      program.kernels.get(key) ?? this.#makeStrided(program, key, inputs, outputs, vectorLength, wide);
+      variant.kernels.get(key) ?? this.#makeStrided(variant, key, inputs, outputs, vectorLength, wide);
     writeLayout(memory, 8 * operands.length, layout, vectorLength, wide);
     if (scalars) writeScalars(memory, kernel, scalars);
     this.#launch(kernel, layout.size / vectorLength);
   }
 
-  /** Whether a vector of an operand is one element again and again. */
+  /** Whether a vector of an operand is one element repeated. */
   #repeats(operand: number, vectorLength: number): boolean {
     return vectorLength > 1 && this.#layout.strideAt(operand, 0) === 0;
   }
 
   #makeStrided(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     key: number,
     inputs: readonly Elements[],
     outputs: readonly Elements[],
     vectorLength: number,
     wide: boolean,
   ): GeneratedKernel {
-    const { read } = program;
+    const { read } = variant;
     const { rank } = this.#layout;
-    const signature = signatureOf(program, inputs, outputs);
+    const signature = signatureOf(variant, inputs, outputs);
     const broadcast = new Set(read.filter((_, o) => this.#repeats(o, vectorLength)));
     const source = stridedPointwiseSource(signature, read, { rank, wide, vectorLength, broadcast });
     const operands = read.length + outputs.length;
     const end = 8 * operands + layoutBytes(rank, operands, wide);
-    return this.#keep(program, key, { source, vectorLength, ...placeScalars(signature, end) });
+    return this.#keep(variant, key, { source, vectorLength, ...placeScalars(signature, end) });
   }
 
   #keep(
-    program: PointwiseProgram,
+    variant: PointwiseVariant,
     key: number,
     { source, ...layout }: Omit<GeneratedKernel, 'handle'> & { source: string },
   ): GeneratedKernel {
-    const kernel = { handle: this.#generate(program.name, source), ...layout };
-    program.kernels.set(key, kernel);
+    const kernel = { handle: this.#generate(variant.name, source), ...layout };
+    variant.kernels.set(key, kernel);
     return kernel;
   }
 
@@ -244,7 +244,7 @@ export class PointwiseRunner {
   }
 }
 
-// What a copy moves the elements as, so that fewer kernels serve all dtypes.
+// The dtype that a copy moves elements as, so that fewer kernels serve all dtypes.
 const asBits: Record<DType, DType> = {
   float32: 'int32',
   float16: 'float16',

@@ -13,24 +13,26 @@ export interface ReductionSignature {
   /** The dtype of running results; float32 for float16 and bfloat16. */
   readonly accumulator: DType;
   readonly identity: ReductionKernel['identity'];
-  /** Absent where elements are folded as they are, and in the second of two passes. */
+  /** Absent if elements are folded as they are, and in the second of two passes. */
   readonly term?: string | undefined;
   readonly combine: string;
   /** `x` for the first of two passes. */
   readonly finish: string;
 }
 
-/** The dtype in which `input` is folded to `output`: integers to floating point (a mean) without losing any. */
+/**
+ * The dtype in which `input` is folded to `output`: float64 for integers to floating point, as a mean, so that none are lost.
+ */
 export function accumulatorDType(input: DType, output: DType): DType {
   if (!isFloatingPoint(input) && isFloatingPoint(output)) return 'float64';
   const wider = promote(input, output);
   return wider === 'float16' || wider === 'bfloat16' ? 'float32' : wider;
 }
 
-/** The bytes of the parameters before `n`. */
+/** The offset of `n` among the parameters, in bytes. */
 export const countOffset = 56;
 
-/** The bytes of the parameters before `centers`, which kernels with a term have. */
+/** The offset of `centers`, which kernels with a term have. */
 export const centersOffset = 64;
 
 /** The bytes of all parameters. */

@@ -1,6 +1,6 @@
 import type { Shape } from '../../../base/shape.ts';
 
-/** An input seen as [outer, length, inner], of which the middle dimension is folded. */
+/** An input as [outer, length, inner], of which the middle dimension is folded. */
 export interface FoldedShape {
   readonly outer: number;
   readonly length: number;
@@ -9,7 +9,7 @@ export interface FoldedShape {
 
 /** How one kernel folds [outer, length, inner]. */
 export interface ReductionPass {
-  /** `rows` for inner = 1: lanes walk along the row. `columns`: lanes lie side by side in `inner`. */
+  /** `rows` for inner = 1: lanes walk along the row. `columns`: lanes are side by side in `inner`. */
   readonly kind: 'rows' | 'columns';
   /** Threads that share a row: a warp or a whole block. */
   readonly width: 32 | 256;
@@ -48,14 +48,13 @@ export function foldedShape(shape: Shape, dims: readonly number[]): FoldedShape 
       outer *= shape[i]!;
     }
   }
-  // Nothing to fold: as columns of length one, which are read densely.
+  // Nothing to fold: columns of length one, which are read densely.
   return hasFolded ? { outer, length, inner } : { outer: 1, length: 1, inner: outer };
 }
 
 /**
- * How to fold an input on a GPU of so many multiprocessors. More than one chunk means that a second pass must
- * fold the chunks' results; with `multiprocessors` 0 there is one. `widestVector` is what dtype and alignment
- * allow.
+ * How to fold an input on a GPU of so many multiprocessors. If there is more than one chunk, a second pass must fold their
+ * results; with `multiprocessors` 0 there is one. `widestVector` is the longest vector that dtype and alignment allow.
  */
 export function planReduction(
   folded: FoldedShape,
@@ -99,7 +98,7 @@ function planColumns(
   return { kind: 'columns', width: warp, vectorLength, chunk, chunks, blocks: blocksOfRow * chunks };
 }
 
-/** Equal pieces, whole multiples of `multiple` but the last. */
+/** Equal pieces, all multiples of `multiple` except the last. */
 function cut(length: number, wantedChunks: number, multiple: number): { chunk: number; chunks: number } {
   if (wantedChunks <= 1) return { chunk: length, chunks: 1 };
   const chunk = Math.ceil(length / wantedChunks / multiple) * multiple;

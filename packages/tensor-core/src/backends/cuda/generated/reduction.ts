@@ -17,7 +17,7 @@ import {
 import { type FoldedShape, type ReductionPass, foldedShape, planReduction } from './reduction-plan.ts';
 import { codeOf } from '../../../op/kernel-arguments/dtype-code.ts';
 
-/** Hands out memory that lives until the op at hand has been queued. */
+/** Hands out memory that lives until the current op has been queued. */
 export type Workspace = (byteLength: number) => number;
 
 /** Where one pass reads and writes. */
@@ -26,13 +26,13 @@ interface PassOperands {
   readonly inputDType: DType;
   readonly output: number;
   readonly outputDType: DType;
-  /** Of what a kernel's term reads; absent where it has none, and in a second pass. */
+  /** The address of what a kernel's term reads; absent if it has none, and in a second pass. */
   readonly centers?: number;
 }
 
 const vectorBytes = 16;
 
-/** Runs ops that fold dimensions, by generated kernels found again by a number. */
+/** Runs ops that fold dimensions, with generated kernels looked up by a number. */
 export class ReductionRunner {
   readonly #launcher: Launcher;
   readonly #generate: GenerateKernel;
@@ -76,7 +76,7 @@ export class ReductionRunner {
     this.#fold(op, folded, operands);
   }
 
-  /** A dense copy of `input` with the folded dimensions behind the others. */
+  /** A dense copy of `input` with the folded dimensions last. */
   #moveFoldedLast(input: MemoryView, dims: readonly number[]): number {
     const order = [...input.shape.keys()].filter((d) => !dims.includes(d)).concat(dims);
     const shape = order.map((d) => input.shape[d]!);

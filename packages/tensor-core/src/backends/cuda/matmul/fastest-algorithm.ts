@@ -11,9 +11,9 @@ import type { CudaStream } from '@roofline/cuda';
 
 const mostCandidates = 8;
 const rounds = 5;
-/** Another algorithm must take less than this part of the time of the heuristic's first: what is nearer is noise. */
+/** Another algorithm must take less than this fraction of the time of the heuristic's first: a smaller difference is noise. */
 const margin = 0.98;
-/** A fill of so many L2 caches leaves nothing of the operands there. */
+/** Filling so many times the L2 cache's size evicts the operands. */
 const flushFactor = 2;
 const patternBytes = 2 ** 16;
 
@@ -34,9 +34,9 @@ export interface TimedDevice {
 }
 
 /**
- * Of the heuristic's algorithms for a product the one that is fastest on the device's current stream, over memory of its
- * own: by the median of its times, each from a flushed L2 cache. Waits for the device. Throws an OutOfMemoryError where
- * there is no room for such operands.
+ * Of the heuristic's algorithms for a product, the fastest on the device's current stream, by the median of its times, each
+ * with a flushed L2 cache. It is timed on operands of its own. Waits for the device. Throws an OutOfMemoryError if there is no
+ * room for such operands.
  */
 export function fastestAlgorithm(
   device: TimedDevice,
@@ -50,7 +50,7 @@ export function fastestAlgorithm(
   return candidates[medians[fastest]! < margin * medians[0]! ? fastest : 0]!;
 }
 
-/** Milliseconds of each candidate's rounds. They take turns, so that what slows the device slows all of them. */
+/** Milliseconds of each candidate's rounds. Candidates take turns, so that what slows the device slows all of them. */
 function timesOf(
   device: TimedDevice,
   library: CublasLt,
@@ -68,7 +68,7 @@ function timesOf(
     const [left, right, result, workspace, flushed] = blocks.map(({ address }) => address);
     const addresses = { a: left!, b: right!, c: result!, d: result! };
     const time = (candidate: LtMatmul) => {
-      // The host queues the product while the device is busy with this.
+      // Keeps the device busy while the host queues the product.
       stream.fill(flushed!, 0, flushBytes);
       const start = stream.recordEvent();
       library.run(candidate, addresses, factors, workspace!, stream.handle);
@@ -95,7 +95,7 @@ function bytesOf({ dataType, rows, columns, pitch, batch, batchStride }: ColumnM
   return ((batch - 1) * batchStride + (columns - 1) * pitch + rows) * elementBytes.get(dataType)!;
 }
 
-/** Small numbers of both signs: of zeros alone a product draws less power, and runs faster. */
+/** Small numbers of both signs: with only zeros a product draws less power and runs faster. */
 function fillWithNumbers(device: TimedDevice, layout: ColumnMajorLayout, block: Block): void {
   const byteLength = bytesOf(layout);
   const pattern = new Uint8Array(Math.min(byteLength, patternBytes));

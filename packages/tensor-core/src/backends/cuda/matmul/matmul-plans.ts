@@ -9,15 +9,15 @@ import {
   dataTypes,
 } from '@roofline/cuda/parts';
 
-/** What cublasLt may use beside the operands; PyTorch's on Hopper. */
+/** The workspace that cublasLt may use; PyTorch's limit on Hopper. */
 export const workspaceLimitBytes = 32 * 2 ** 20;
 
 const mostAlignment = 256;
 const alignmentWidth = 8;
 
 /**
- * A row-major product as cublasLt's column-major one. A row-major matrix read column by column is its own
- * transpose, so the operands change places: Dᵀ = op(B)ᵀ · op(A)ᵀ. Throws a DTypeError for dtypes that it lacks.
+ * A row-major product as cublasLt's column-major one. A row-major matrix read column by column is its own transpose, so the
+ * operands change places: Dᵀ = op(B)ᵀ · op(A)ᵀ. Throws a DTypeError for dtypes that cublasLt does not multiply.
  */
 export function describeMatmul(request: MatmulRequest, allowTf32: boolean): LtMatmulDescription {
   const { m, n, k, inputDType, outputDType, transposeA, transposeB } = request;
@@ -83,7 +83,7 @@ interface Entry {
   readonly next: Entry | undefined;
 }
 
-/** Prepared products by everything about a request but the addresses' upper bits and the scale. */
+/** Prepared products, looked up by everything about a request except the addresses' upper bits and the scale. */
 export class MatmulPlans {
   readonly #prepare: (description: LtMatmulDescription) => LtMatmul;
   readonly #entries = new Map<number, Entry>();
@@ -115,7 +115,7 @@ export class MatmulPlans {
   }
 }
 
-// The lowest of an address's bits that is set, below 256; 0 if it is aligned to 256.
+// The lowest set bit of an address, below 256; 0 if it is aligned to 256.
 function lowestBit(address: number): number {
   const bits = address & (mostAlignment - 1);
   return bits & -bits;

@@ -1,12 +1,12 @@
-// How `split_half.cu` and `matmul_split_half.cu` of `kernels/matmul/` are launched. The kernels' own comments hold the
-// byte layouts of their parameters; the caller encodes the tensor maps, packs the parameters and launches.
+// How `split_half.cu` and `matmul_split_half.cu` of `kernels/matmul/` are launched. The caller encodes the tensor maps, packs
+// the parameters and launches.
 
 /** The tile of C that one thread block computes, and the depth of its pipeline. */
 export interface SplitHalfTile {
   readonly blockM: 64 | 128;
   readonly blockN: 64 | 128;
   readonly stages: number;
-  /** Microseconds for one K block of 64, on an idle GPU and, added to that, with every multiprocessor busy. */
+  /** Microseconds for one K block of 64 on an idle GPU, and what is added to that with every multiprocessor busy. */
   readonly blockKUs: number;
   readonly contentionUs: number;
 }
@@ -43,24 +43,24 @@ export interface SplitHalfMatmulPlan {
   readonly partialsBytes: number;
   /** Bytes of the `ready` flags: zero them once, when they are allocated. 0 where none is used. */
   readonly readyBytes: number;
-  /** What the model expects of this launch alone, without the split, in microseconds. */
+  /** Microseconds that the model expects for this launch, without the split. */
   readonly modelledUs: number;
 }
 
-/** The K block of the kernels, and the side of the blocks that are split as one. */
+/** The K block of the kernels, and the side of the blocks that are split together. */
 const block = 64;
-/** Of `kernels/split_half.cuh`, for each 64×64 block: a word that sums its lines up, and a byte for each of them. */
+/** As in `kernels/split_half.cuh`, for each 64×64 block: a word that summarizes its lines, and a byte for each line. */
 const summaryBytes = 4;
 const factorsBytesOfBlock = block;
 const launchUs = 5.5;
-/** What L2 keeps of the operands (H100, H200: 50 to 60 MB in all). */
+/** How much of the operands L2 keeps (H100, H200: 50 to 60 MB in all). */
 const cachedBytes = 40e6;
-/** Columns of this many tiles are walked together, so that the operands of a wave fit L2. */
+/** Columns of this many tiles are processed together, so that the operands of a wave fit into L2. */
 const groupM = 8;
 
 /**
- * The fastest way by the model: K blocks done one after another times their time, plus the cost of partial sums
- * where tiles are shared. Throws a RangeError for sizes that are not positive integers.
+ * The fastest launch according to the model: the number of consecutive K blocks times the time of one, plus the cost of
+ * partial sums where tiles are shared. Throws a RangeError for sizes that are not positive integers.
  */
 export function planSplitHalfMatmul(shape: SplitHalfMatmulShape): SplitHalfMatmulPlan {
   const { m, n, k, batch = 1, smCount } = shape;
@@ -94,7 +94,7 @@ export function splitHalfDefines(
   };
 }
 
-/** How many tiles to deal out by K blocks: none, those of the last, partial wave, or a full wave more. */
+/** How many tiles to distribute by K blocks: none, those of the last, partial wave, or a full wave more. */
 function streamCandidates(tiles: number, smCount: number): number[] {
   const lastWave = tiles % smCount;
   if (lastWave === 0) return [0];
@@ -142,20 +142,20 @@ function partialSumsUs(tile: SplitHalfTile, blocksK: number, shared: number): nu
   return (2.5 + 1.5 * Math.ceil(blocksK / shared)) * (0.3 + 0.7 * area);
 }
 
-/** Blocks that share a tile stand at different K: they find operands in L2 only where those fit as a whole. */
+/** Blocks that share a tile are at different K: they find operands in L2 only if the operands fit as a whole. */
 function missFactor({ tile, tilesM, blocksK }: Work, streamTiles: number): number {
   const rows = Math.min(streamTiles, tilesM) * tile.blockM + Math.ceil(streamTiles / tilesM) * tile.blockN;
   return 1 + 0.5 * Math.max(0, 1 - cachedBytes / (rows * blocksK * block * 4));
 }
 
-/** A stored matrix, or `batch` of them; both uses, plain and transposed, take the same split. */
+/** A stored matrix, or `batch` of them; used plain or transposed, it is split the same way. */
 export interface SplitHalfOperandShape {
   readonly rows: number;
   readonly columns: number;
   readonly batch?: number;
 }
 
-/** Sizes of the buffers that hold a split operand, and the numbers its tensor map is encoded from. */
+/** Sizes of the buffers that hold a split operand, and what its tensor map is encoded from. */
 export interface SplitHalfOperandLayout {
   /** fp16 elements between rows of a plane. */
   readonly pitch: number;
@@ -163,7 +163,7 @@ export interface SplitHalfOperandLayout {
   readonly planesBytes: number;
   readonly summariesBytes: number;
   readonly factorsBytes: number;
-  /** Thread blocks that `split_half` spends on this operand. */
+  /** Thread blocks of `split_half` for this operand. */
   readonly blocks: number;
   readonly tensorMap: {
     readonly dimensions: readonly [number, number, number, number];
@@ -176,9 +176,8 @@ export interface SplitHalfOperandLayout {
 export const splitHalfThreads = 256;
 
 /**
- * What the model expects of one launch of `split_half` over `elements` in all, in microseconds. With a plan's
- * `modelledUs` it tells where the detour pays: not for a few rows against a large weight, which splitting reads
- * and writes as a whole.
+ * Microseconds that the model expects for one launch of `split_half` over `elements` in all. With a plan's `modelledUs` it
+ * says where the detour pays: not for a few rows times a large weight, all of which splitting reads and writes.
  */
 export function modelSplitHalfUs(elements: number): number {
   const bytesEach = 8;
@@ -186,7 +185,7 @@ export function modelSplitHalfUs(elements: number): number {
   return 3 + (elements * bytesEach) / bytesPerUs;
 }
 
-/** Where the split of an operand lies. TMA wants rows of a multiple of 16 bytes, hence the pitch. */
+/** The layout of a split operand. TMA needs rows of a multiple of 16 bytes, hence the pitch. */
 export function layoutSplitHalfOperand(shape: SplitHalfOperandShape): SplitHalfOperandLayout {
   const { rows, columns, batch = 1 } = shape;
   const pitch = Math.ceil(columns / 8) * 8;

@@ -5,6 +5,7 @@ import { TensorMapEncoder } from '@roofline/cuda/parts';
 import { HostMemory } from '@roofline/cuda/host';
 import { kernelSource } from '../../../op/kernel-arguments/kernel-source.ts';
 import type { Float32Product } from './matmul.ts';
+import { matmulParams, splitOperand } from './matmul-split-half-structs.ts';
 import {
   type SplitHalfMatmulPlan,
   type SplitHalfOperandLayout,
@@ -27,14 +28,14 @@ interface StoredOperand {
   readonly linesAreColumns: boolean;
 }
 
-/** Where the split of an operand lies. */
+/** The addresses of a split operand. */
 interface SplitOperand {
   readonly planes: number;
   readonly summaries: number;
   readonly factors: number;
 }
 
-/** What to do for every request of one shape. */
+/** The plan for all requests of one shape. */
 interface ShapePlan {
   readonly matmul: SplitHalfMatmulPlan;
   readonly kernel: KernelSpec;
@@ -47,16 +48,14 @@ const splitKernel: KernelSpec = {
   name: 'split_half',
   parameters: 'T',
 };
-const splitOperandBytes = 64;
-const matmulParamsBytes = 448;
 
-// What cublasLt's SGEMM was measured to reach on such a GPU, for the choice between the two.
+// Measured for cublasLt's SGEMM on such a GPU, to choose between the two.
 const sgemmFlopsPerUs = 45e6;
 const sgemmLaunchUs = 4;
 
 /**
- * float32 products on Hopper's tensor cores at float32 accuracy: both operands are split into pairs of fp16
- * planes, then multiplied by three fp16 products. The kernels' comments hold the method and its source.
+ * float32 products on Hopper's tensor cores at float32 accuracy: both operands are split into pairs of fp16 planes, then
+ * multiplied by three fp16 products. The kernels' comments explain the method and give its source.
  */
 export class SplitHalfProduct implements Float32Product {
   readonly #context: CudaContext;
@@ -65,9 +64,9 @@ export class SplitHalfProduct implements Float32Product {
   readonly #plans = new Map<string, ShapePlan | null>();
   readonly #specs = new Map<string, KernelSpec>();
   /** SplitParams; see kernels/matmul/split_half.cu. */
-  readonly #splitParameters = new HostMemory(2 * splitOperandBytes);
+  readonly #splitParameters = new HostMemory(2 * splitOperand.byteLength);
   /** MatmulParams; see kernels/matmul/matmul_split_half.cu. */
-  readonly #parameters = new HostMemory(matmulParamsBytes);
+  readonly #parameters = new HostMemory(matmulParams.byteLength);
 
   constructor(context: CudaContext, driver: CudaDriver, scratch: Scratch) {
     this.#context = context;
@@ -83,15 +82,15 @@ export class SplitHalfProduct implements Float32Product {
     const splitA = this.#workspaceOf(plan.a);
     const splitB = this.#workspaceOf(plan.b);
     this.#writeSplit(0, a, plan.a, splitA);
-    this.#writeSplit(splitOperandBytes, b, plan.b, splitB);
+    this.#writeSplit(splitOperand.byteLength, b, plan.b, splitB);
     const blocks = plan.a.blocks + plan.b.blocks;
     context
       .kernel(splitKernel)
       .launch([blocks, 1, 1], splitHalfThreads, 0, [
-        this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
+        this.#splitParameters.bytes.subarray(0, 2 * splitOperand.byteLength),
       ]);
-    this.#encodeMap(0, plan.a, splitA.planes);
-    this.#encodeMap(tensorMapBytes, plan.b, splitB.planes);
+    this.#encodeMap(matmulParams.tensorMaps.a, plan.a, splitA.planes);
+    this.#encodeMap(matmulParams.tensorMaps.b, plan.b, splitB.planes);
     this.#multiply(request, plan, splitA, splitB);
     return true;
   }
@@ -113,7 +112,7 @@ export class SplitHalfProduct implements Float32Product {
     return plan;
   }
 
-  /** Null where cublasLt is expected to be faster, unless forced, and where both operands lie transposed. */
+  /** Null if cublasLt is expected to be faster, unless forced, and if both operands are stored transposed. */
   #makePlan(request: MatmulRequest, force: boolean): ShapePlan | null {
     const { m, n, k, batch, transposeA, transposeB } = request;
     if (transposeA && transposeB) return null;
@@ -156,14 +155,19 @@ export class SplitHalfProduct implements Float32Product {
     { planes, summaries, factors }: SplitOperand,
   ): void {
     const memory = this.#splitParameters;
-    memory.writeInt64(offset, operand.pointer);
-    memory.writeInt64(offset + 8, planes);
-    memory.writeInt64(offset + 16, summaries);
-    memory.writeInt64(offset + 24, factors);
-    memory.writeInt64(offset + 32, operand.batchStride);
-    const { rows, columns, linesAreColumns } = operand;
-    const words = [rows, columns, operand.pitch, pitch, blocks, Number(linesAreColumns)];
-    words.forEach((word, i) => (memory.words[(offset + 40) / 4 + i] = word));
+    const { int64, words } = splitOperand;
+    memory.writeInt64(offset + int64.source, operand.pointer);
+    memory.writeInt64(offset + int64.planes, planes);
+    memory.writeInt64(offset + int64.summaries, summaries);
+    memory.writeInt64(offset + int64.factors, factors);
+    memory.writeInt64(offset + int64.sourceBatchStride, operand.batchStride);
+    const word = offset / 4;
+    memory.words[word + words.rows] = operand.rows;
+    memory.words[word + words.columns] = operand.columns;
+    memory.words[word + words.sourcePitch] = operand.pitch;
+    memory.words[word + words.pitch] = pitch;
+    memory.words[word + words.blocks] = blocks;
+    memory.words[word + words.linesAreColumns] = Number(operand.linesAreColumns);
   }
 
   /** Writes the CUtensorMap of an operand's planes at `offset` of the parameters. */
@@ -192,29 +196,34 @@ export class SplitHalfProduct implements Float32Product {
   ): void {
     const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
     const memory = this.#parameters;
-    memory.writeInt64(256, splitA.factors);
-    memory.writeInt64(264, splitB.factors);
-    memory.writeInt64(272, request.d);
-    // The kernel leaves its flags as it found them, zero.
-    memory.writeInt64(280, this.#scratch('split-half partials', partialsBytes));
-    memory.writeInt64(288, this.#scratch('split-half flags', readyBytes));
-    memory.writeInt64(296, request.batchStrideD);
     const step = (layout: SplitHalfOperandLayout) => Number(layout.tensorMap.dimensions[3] > 1);
-    const { m, n, k, batch, pitchD } = request;
-    const words = [m, n, k, batch, pitchD, step(a), step(b)];
-    words.forEach((word, i) => (memory.words[304 / 4 + i] = word));
-    memory.floats[332 / 4] = request.scale;
-    memory.words[336 / 4] = streamTiles;
-    memory.words[340 / 4] = groupM;
-    memory.writeInt64(344, request.a);
-    memory.writeInt64(352, request.b);
-    memory.writeInt64(360, request.batchStrideA);
-    memory.writeInt64(368, request.batchStrideB);
-    memory.words[376 / 4] = request.pitchA;
-    memory.words[380 / 4] = request.pitchB;
-    memory.writeInt64(384, splitA.summaries);
-    memory.writeInt64(392, splitB.summaries);
-    const structure = memory.bytes.subarray(0, matmulParamsBytes);
+    const { int64, words, floats } = matmulParams;
+    memory.writeInt64(int64.factorsA, splitA.factors);
+    memory.writeInt64(int64.factorsB, splitB.factors);
+    memory.writeInt64(int64.c, request.d);
+    // The kernel leaves its flags as it found them, zero.
+    memory.writeInt64(int64.partials, this.#scratch('split-half partials', partialsBytes));
+    memory.writeInt64(int64.ready, this.#scratch('split-half flags', readyBytes));
+    memory.writeInt64(int64.batchStrideC, request.batchStrideD);
+    memory.words[words.m] = request.m;
+    memory.words[words.n] = request.n;
+    memory.words[words.k] = request.k;
+    memory.words[words.batch] = request.batch;
+    memory.words[words.pitchC] = request.pitchD;
+    memory.words[words.batchStepA] = step(a);
+    memory.words[words.batchStepB] = step(b);
+    memory.floats[floats.alpha] = request.scale;
+    memory.words[words.streamTiles] = streamTiles;
+    memory.words[words.groupM] = groupM;
+    memory.writeInt64(int64.sourceA, request.a);
+    memory.writeInt64(int64.sourceB, request.b);
+    memory.writeInt64(int64.batchStrideA, request.batchStrideA);
+    memory.writeInt64(int64.batchStrideB, request.batchStrideB);
+    memory.words[words.pitchA] = request.pitchA;
+    memory.words[words.pitchB] = request.pitchB;
+    memory.writeInt64(int64.summariesA, splitA.summaries);
+    memory.writeInt64(int64.summariesB, splitB.summaries);
+    const structure = memory.bytes.subarray(0, matmulParams.byteLength);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }
 }

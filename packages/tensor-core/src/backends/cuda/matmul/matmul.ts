@@ -10,16 +10,16 @@ import type { Workspace } from '../generated/reduction.ts';
 /** Another way to multiply float32 matrices at full precision. */
 export interface Float32Product {
   /**
-   * Queues the product and returns true, or returns false if it cannot, or, unless `force` is set, if this
-   * request is better off with cublasLt.
+   * Queues the product and returns true; returns false if it cannot, or, unless `force` is set, if cublasLt is expected to be
+   * faster.
    */
   tryRun(request: MatmulRequest, force: boolean): boolean;
 }
 
-/** Of several algorithms of cublasLt for a product, the fastest. */
+/** Chooses the fastest of several cublasLt algorithms for a product. */
 export type ChooseAlgorithm = (library: CublasLt, description: LtMatmulDescription) => LtMatmul;
 
-/** A product of cublasLt. */
+/** A product that cublasLt multiplies. */
 interface Product {
   readonly request: MatmulRequest;
   readonly allowTf32: boolean;
@@ -34,10 +34,10 @@ export class Matmul {
   readonly #loadLibrary: () => CublasLt;
   #library: CublasLt | null = null;
   readonly #plans = new MatmulPlans((description) => this.#loaded().prepare(description));
-  /** With the algorithms that were fastest, each timed once as long as the device lives. */
+  /** With the fastest algorithms, each timed once in the device's life. */
   readonly #tunedPlans: MatmulPlans;
   #isTuned = false;
-  /** Where products are noted, if they are. */
+  /** The products seen while tuning; null at other times. */
   #noted: Product[] | null = null;
 
   constructor(
@@ -56,8 +56,8 @@ export class Matmul {
     this.#loadLibrary = loadLibrary;
   }
 
-  /** Queues a product. Throws LibraryNotFoundError without cublasLt, DTypeError for dtypes that it lacks. */
-  run(request: MatmulRequest): void {
+  /** Queues a product. Throws a LibraryNotFoundError without cublasLt, a DTypeError for dtypes that it does not multiply. */
+  readonly run = (request: MatmulRequest): void => {
     const { m, n, k, batch, inputDType, c } = request;
     if (m === 0 || n === 0 || batch === 0) return;
     if (k === 0) {
@@ -82,11 +82,11 @@ export class Matmul {
       workspace,
       this.#streams.current.handle,
     );
-  }
+  };
 
   /**
-   * Times algorithms for the products that `queue` queues, those that were not timed before. `queue` has to leave the stream
-   * as it was: a capture that is not run, say.
+   * Times algorithms for the products that `queue` queues, unless they were timed before. `queue` must leave the stream as it
+   * was, as a capture does that is never launched.
    */
   tune(queue: () => void): void {
     const products: Product[] = [];
@@ -99,7 +99,7 @@ export class Matmul {
     for (const { request, allowTf32 } of products) this.#tunedPlans.find(request, allowTf32);
   }
 
-  /** Runs `fn`, whose products have been tuned, with the algorithms that were fastest. */
+  /** Runs `fn`, whose products have been tuned, with the fastest algorithms. */
   withTuned<T>(fn: () => T): T {
     this.#isTuned = true;
     try {
@@ -121,7 +121,7 @@ export class Matmul {
     );
   }
 
-  /** An empty sum: D is zero. */
+  /** Writes an empty sum: D is zero. */
   #zero({ m, n, batch, c, d, pitchD, batchStrideD, outputDType }: MatmulRequest): void {
     if (c !== undefined) {
       throw new DeviceError(

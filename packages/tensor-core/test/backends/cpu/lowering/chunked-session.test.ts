@@ -1,4 +1,4 @@
-// Is alone in a process: a piece is of as many elements as there are threads for.
+// Is alone in a process: the length of a piece depends on the number of threads.
 import type { OnnxLowering } from '../../../../src/op/cpu-lowering.ts';
 import { expect, test } from 'vitest';
 import { apply } from '../../../../src/op/apply.ts';
@@ -85,7 +85,7 @@ test('pieces of low precision are rounded once for each output', () => {
     tensorOf([size], Array<number>(size).fill(value), 'bfloat16'),
   );
   apply(momentum, [parameter!, velocity!, gradient!], { rate: -1 });
-  // 1 + 2^-8 rounds to 1; it is 1 + 2^-7 with the parameter, which would be lost had it been rounded before.
+  // 1 + 2^-8 rounds to 1; with the parameter it is 1 + 2^-7, which an earlier rounding would lose.
   expect(new Set(valuesOf(velocity!))).toEqual(new Set([1]));
   expect(new Set(valuesOf(parameter!))).toEqual(new Set([1 + 2 ** -7]));
 });

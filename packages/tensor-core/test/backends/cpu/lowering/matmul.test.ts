@@ -28,7 +28,7 @@ const matmulOp = defineOp<{ scale: number }>({
   },
 });
 
-/** Gemm alone, which turns its first operand itself. */
+/** Gemm alone, which transposes its first operand itself. */
 const gemmOp = defineOp<undefined>({
   name: 'gemm',
   autocast: 'lower',
@@ -43,7 +43,7 @@ const gemmOp = defineOp<undefined>({
   },
 });
 
-/** Small whole numbers, exact in every dtype. */
+/** Small integers, exact in every dtype. */
 function small(shape: Shape, seed: number, dtype: DType): Tensor {
   return tensorOf(
     shape,
@@ -92,7 +92,7 @@ describe.each(dtypes)('matmul of %s', (dtype) => {
     expect(errors(transposed(small([4, 3], 0, dtype)), transposed(small([5, 4], 1, dtype)))).toEqual([]);
   });
 
-  test('a matrix behind a batch, each as it is or transposed', () => {
+  test('a matrix after a batch, each as it is or transposed', () => {
     const batches = [small([2, 3, 4], 0, dtype), transposed(small([2, 4, 3], 0, dtype))];
     const matrices = [small([4, 5], 1, dtype), transposed(small([5, 4], 1, dtype))];
     for (const a of batches) for (const b of matrices) expect(errors(a, b, 2)).toEqual([]);
@@ -164,7 +164,7 @@ test.each([
   },
 );
 
-test('NaN and infinities of a turned operand stay in their rows', () => {
+test('NaN and infinities of a transposed operand stay in their rows', () => {
   const [rows, columns] = [16, 512];
   const values = Array.from({ length: 2 * rows }, (_, i) => (i === 3 ? NaN : i === rows + 5 ? Infinity : 1));
   const product = valuesOf(

@@ -39,7 +39,7 @@ const hostDouble = defineOp({
 });
 
 describe('dtypes', () => {
-  test('low precision is calculated in float32 and rounded after each op', () => {
+  test('low precision is computed in float32 and rounded after each op', () => {
     let sums = { float16: tensorOf([1], [0], 'float16'), bfloat16: tensorOf([1], [0], 'bfloat16') };
     for (let i = 0; i < 1000; i++) {
       sums = {
@@ -47,7 +47,7 @@ describe('dtypes', () => {
         bfloat16: applyOne(addScalar, [sums.bfloat16], { scalar: 0.01 }),
       };
     }
-    // As torch: the sum stops where the step is under half a unit in the last place.
+    // As in torch: the sum stops where the step is under half a unit in the last place.
     expect(valuesOf(sums.bfloat16)).toEqual([4]);
     expect(valuesOf(sums.float16)[0]).toBeCloseTo(9.95, 1);
     expect(valuesOf(sums.float16)[0]).not.toBeCloseTo(10, 2);
@@ -90,7 +90,7 @@ describe('ops that write in place', () => {
     expect(valuesOf(storage)).toEqual([0, 202, 2, 3, 208, 5, 6, 214, 8]);
   });
 
-  test('keep no buffer behind', () => {
+  test('leave no buffer behind', () => {
     const target = tensorOf([8]);
     const before = cpu.memoryStatistics();
     for (let i = 0; i < 10; i++) applyOne(addInPlace, [target, target], undefined).dispose();

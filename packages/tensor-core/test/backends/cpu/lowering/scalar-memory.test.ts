@@ -13,7 +13,7 @@ function written(dtype: DType, values: readonly number[], count = values.length)
 }
 
 describe('ScalarMemory', () => {
-  it('holds each scalar in eight bytes of its own, one behind the other', () => {
+  it('holds each scalar in eight consecutive bytes of its own', () => {
     const memory = new ScalarMemory('float32', 3);
     const first = memory.addressOf(0);
     expect([1, 2].map((i) => memory.addressOf(i) - first)).toEqual([8, 16]);

@@ -48,7 +48,7 @@ describe("a session's key", () => {
     expect(changed).not.toBe(base);
   });
 
-  it('is one for the same, and for dense tensors wherever they lie', () => {
+  it('is the same for equal calls, and for dense tensors wherever they are', () => {
     expect(callSignature(op, { n: 1 }, [view, view], [output])).toBe(base);
     const rows = [0, 3].map((offset) => viewOf(storage, { shape: [1, 3], strides: [3, 1], offset }));
     const keys = rows.map((row) => callSignature(op, { n: 1 }, [row], [output]));
@@ -65,7 +65,7 @@ describe("a session's key", () => {
     expect(keys.size).toBe(ops.length * texts.length);
   });
 
-  it('of pieces tells ops, attributes, lengths and dtypes apart', () => {
+  it('of pieces distinguishes ops, attributes, lengths and dtypes', () => {
     const int = { ...output, dtype: 'int32' as const };
     const keys = [
       chunkedSignature(op, { n: 1 }, [output], [output], 8),
@@ -100,7 +100,7 @@ describe('one after another, with one part changed', () => {
     });
   });
 
-  it('numbers, sides, dtypes and strides do not meet', () => {
+  it('numbers, sides, dtypes and strides do not collide', () => {
     t.scope(() => {
       const x = t.tensor([
         [1, 2],

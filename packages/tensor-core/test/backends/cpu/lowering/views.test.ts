@@ -6,7 +6,7 @@ import type { DType } from '../../../../src/base/dtype.ts';
 import { type Layout, contiguousStrides, sizeOf } from '../../../../src/base/shape.ts';
 import { copyOp, pointwise, tensorOf, transposed, valuesOf, viewOf } from '../fixtures.ts';
 
-/** A base tensor's shape, and a layout made from it as users make views. */
+/** A base tensor's shape, and a layout made from it the way users make views. */
 const views = fc
   .record({
     shape: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 }),

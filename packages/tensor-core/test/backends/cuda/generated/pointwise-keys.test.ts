@@ -20,7 +20,7 @@ interface Launch {
   readonly bytes: Uint8Array;
 }
 
-/** A runner whose kernels are their sources, and which notes what it would launch. */
+/** A runner whose kernels are their sources, and which records what it would launch. */
 function fakeRunner() {
   const sources: string[] = [];
   const launches: Launch[] = [];
@@ -84,7 +84,7 @@ interface Call {
 }
 
 function run({ runner, launches, memory }: ReturnType<typeof fakeRunner>, call: Call): Launch {
-  memory.bytes.fill(0); // what lies between two aligned arguments is nobody's
+  memory.bytes.fill(0); // the padding between two aligned arguments is undefined
   runner.run(call.op, call.inputs, call.outputs, { sign: call.sign });
   return launches.at(-1)!;
 }
@@ -165,7 +165,7 @@ describe("pointwise kernels' keys", () => {
       if (!same) wrong.push(describeCall(call));
     }
     expect(wrong).toEqual([]);
-    // The same again makes nothing new, and kernels are not made more often than there are different ones.
+    // The same again makes nothing new, and no more kernels are made than there are different ones.
     const made = shared.sources.length;
     for (const call of calls) run(shared, call);
     expect(shared.sources.length).toBe(made);

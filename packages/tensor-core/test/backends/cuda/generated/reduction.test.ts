@@ -18,7 +18,7 @@ describe('accumulatorDType', () => {
 
 describe.skipIf(!hostCompilerVersion())('ReductionRunner, emulated', () => {
   const device = openEmulatedDevice();
-  /** Whole numbers that sum exactly in float32. */
+  /** Integers that sum exactly in float32. */
   const make = (shape: readonly number[], dtype: DType = 'float32') =>
     t.cast(
       t.reshape(

@@ -10,15 +10,14 @@ import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 export interface SplitHalfDevice {
   readonly device: CudaDevice;
-  /** What the product's host side launches by. */
+  /** The names that the product's host side launches by. */
   readonly context: CudaContext;
   readonly product: SplitHalfProduct;
 }
 
 /**
- * An emulated GPU whose float32 products are those of `SplitHalfProduct`: its own host side, its own split kernel,
- * and emulated-split-half.cu in place of the tensor cores. It does not take both operands
- * transposed.
+ * An emulated GPU whose float32 products are those of `SplitHalfProduct`: its own host side, its own split kernel, and
+ * emulated-split-half.cu in place of the tensor cores. It does not support both operands transposed.
  */
 export function openSplitHalfDevice(): SplitHalfDevice {
   let parts: Omit<SplitHalfDevice, 'device'> | undefined;
@@ -40,7 +39,7 @@ function withoutTensorCores(context: CudaContext): CudaContext {
     const { name, parameters, defines } = spec;
     if (!specs.has(spec)) specs.set(spec, { source, headers, name, parameters, defines: { ...defines } });
     const emulated = context.kernel(specs.get(spec)!);
-    // It needs none of the shared memory.
+    // It needs no shared memory.
     return { name, launch: (grid, blockSize, _, values) => emulated.launch(grid, blockSize, 0, values) };
   };
   return {

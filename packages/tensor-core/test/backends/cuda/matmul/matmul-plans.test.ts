@@ -112,7 +112,7 @@ describe('MatmulPlans', () => {
     ['alignment of a to 128', { a: 0x1080 }],
   ];
 
-  it.each(parts)('prepares anew for another %s', (_, change) => {
+  it.each(parts)('prepares again for another %s', (_, change) => {
     const { prepared, plans } = makePlans();
     const first = plans.find(base, false);
     const other = plans.find({ ...base, ...change }, false);
@@ -122,7 +122,7 @@ describe('MatmulPlans', () => {
     expect(prepared).toEqual([describeMatmul(base, false), describeMatmul({ ...base, ...change }, false)]);
   });
 
-  it('prepares anew with TF32', () => {
+  it('prepares again with TF32', () => {
     const { prepared, plans } = makePlans();
     const float32 = { ...base, inputDType: 'float32', outputDType: 'float32' } as const;
     const [exact, fast] = [plans.find(float32, false), plans.find(float32, true)];
@@ -139,7 +139,7 @@ describe('MatmulPlans', () => {
     expect(prepared).toHaveLength(1);
   });
 
-  it('tells all of the parts apart at once', () => {
+  it('distinguishes all of the parts at once', () => {
     const { prepared, plans } = makePlans();
     const requests = [base, ...parts.map(([, change]) => ({ ...base, ...change }))];
     const found = requests.map((request) => plans.find(request, false).desc);

@@ -27,7 +27,7 @@ describe('planSplitHalfMatmul', () => {
     );
   });
 
-  it('takes large tiles for large products and narrow ones where tiles are few', () => {
+  it('uses large tiles for large products and narrow ones where tiles are few', () => {
     expect(planSplitHalfMatmul({ m: 1024, n: 10240, k: 2560, smCount }).tile).toMatchObject({
       blockM: 128,
       blockN: 128,
@@ -41,7 +41,7 @@ describe('planSplitHalfMatmul', () => {
   });
 
   it('shares out the last wave where that saves more than the partial sums cost', () => {
-    // 160 tiles of 128×128 on 132 multiprocessors: 28 are left over after a full wave.
+    // 160 tiles of 128×128 on 132 multiprocessors: 28 remain after a full wave.
     const plan = planSplitHalfMatmul({ m: 1024, n: 2560, k: 2560, smCount });
     expect([28, 160]).toContain(plan.streamTiles);
     expect(plan.partialsBytes).toBe(132 * 128 * 128 * 4);

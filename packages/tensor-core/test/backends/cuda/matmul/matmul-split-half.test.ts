@@ -80,7 +80,7 @@ describe.skipIf(!hostCompilerVersion())('the split-half product, emulated', () =
         'one B': [two, repeated],
       };
       const names = Object.keys(products);
-      // Small whole numbers, whose products are exact.
+      // Small integers, whose products are exact.
       const multiply = (operands: readonly [Operand, Operand], on: t.Device) =>
         t.scope(() => {
           const [a, b] = operands.map(([shape, laid], side) => {

@@ -5,5 +5,5 @@ import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 const emulated = openEmulatedDevice();
 
-// What the product itself is does not matter here: how operands are seen, copied and batched does.
+// The product itself does not matter here, only how operands are viewed, copied and batched.
 describe.skipIf(!hostCompilerVersion())('matmul, emulated', () => describeMatmul(() => emulated));

@@ -19,7 +19,7 @@ interface SplitBlock {
   /** 2^-s of each line. */
   readonly factors: number[];
   readonly isUniform: boolean;
-  /** Of the worst line, by its largest and by its second largest element; 2^(loss - 50) of it, or nothing if 0. */
+  /** Of the worst line, relative to its largest and second largest element: 2^(loss - 50) of it, or nothing if 0. */
   readonly losses: [number, number];
   /** Of the worst line: how many doublings beyond 16 its smallest and its second smallest element are away. */
   readonly ranges: [number, number];
@@ -140,12 +140,12 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     },
   );
 
-  it('gives rows of A that lie far apart scales of their own, and loses nothing by them', () => {
+  it('gives rows of A of very different magnitudes scales of their own, and loses nothing by them', () => {
     const rows = block((row, _column, x) => (x + 2) * 10 ** (row % 2 ? 10 : -10));
     const alongRows = split(rows, 64, 64, false);
     expect(alongRows).toMatchObject({ isUniform: false, losses: [0, 0], ranges: [0, 0] });
     expect(alongRows.factors[1]! / alongRows.factors[0]!).toBeGreaterThan(1e19);
-    // Down the columns, half of each line is next to nothing.
+    // Down the columns, half of each line is almost zero.
     expect(split(rows, 64, 64, true)).toMatchObject({ losses: [6, 6], ranges: [15, 15] });
   });
 
@@ -185,7 +185,7 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     expect(split(values, 64, 64, false).ranges).toEqual([10, 0]);
   });
 
-  it('tells a single small element or zero from several', () => {
+  it('distinguishes a single small element or zero from several', () => {
     const small = (count: number, value: number) =>
       split(
         block((row, column, x) => (row === 7 && column < count ? value : x + 2)),

@@ -79,7 +79,7 @@ describe('fastestAlgorithm', () => {
   const description = describeMatmul(request, false);
   const device = openEmulatedDevice();
 
-  /** `device` by a clock that runs as `now` says. */
+  /** `device` with a clock that reads `now`. */
   const timedBy = (now: () => number) => {
     const { stream } = device;
     const recordEvent = () => {
@@ -100,7 +100,7 @@ describe('fastestAlgorithm', () => {
     } as unknown as CudaDevice;
   };
 
-  /** Algorithms that take so many milliseconds, but for their first run, in the opposite order. */
+  /** Algorithms that take so many milliseconds, except their first run, in the opposite order. */
   function chosen(durations: readonly number[], states = durations.map(() => 0)) {
     let clock = 0;
     const runs = durations.map(() => 0);

@@ -36,7 +36,7 @@ const waysOp = t.defineOp({
   cpu: { kind: 'host', run: () => {} },
 });
 
-/** Losses of one side beside ranges of the other: bounded where a loss and its range make 12 or less. */
+/** Losses of one side against ranges of the other: bounded where a loss and its range add up to 12 or less. */
 const losses: readonly (readonly [losses: [number, number], ranges: [number, number], bounded: boolean])[] = [
   [[0, 0], [15, 15], true],
   [[12, 15], [0, 15], true],

@@ -3,7 +3,7 @@ import { describeElementwise, describeMatmul } from '../../../op-cases/generic.t
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
-// In float32 alone, because each kernel takes the host's compiler a second, once a machine; a GPU runs all dtypes.
+// Only in float32, because each kernel takes the host's compiler a second, once per machine; a GPU runs all dtypes.
 describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_000 }, () => {
   const emulated = openEmulatedDevice();
   const open = () => emulated;

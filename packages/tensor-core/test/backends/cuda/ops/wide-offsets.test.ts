@@ -16,8 +16,16 @@ describe('offsetType', () => {
 });
 
 /** [2, rows, columns] as `kernel` of lower_triangle.cu writes it, by two blocks that take several steps each. */
-const triangle = kernelVariants(kernelSource('shape/lower_triangle.cu'), 'lower_triangle', 'ppliiif');
-const rope = kernelVariants(kernelSource('nn/rope.cu'), 'rope', 'ppppppiiiiillllllllf');
+const triangle = kernelVariants(kernelSource('shape/lower_triangle.cu'), 'lower_triangle', {
+  ...{ x: 'pointer', y: 'pointer', matrices: 'int64', rows: 'int32', columns: 'int32' },
+  ...{ diagonal: 'int32', fill: 'float32' },
+});
+const rope = kernelVariants(kernelSource('nn/rope.cu'), 'rope', {
+  ...{ x0: 'pointer', x1: 'pointer', cosine: 'pointer', sine: 'pointer', y0: 'pointer', y1: 'pointer' },
+  ...{ n0: 'int32', n1: 'int32', n2: 'int32', length: 'int32', columns: 'int32' },
+  ...{ s0: 'int64', s1: 'int64', s2: 'int64', s3: 'int64' },
+  ...{ t0: 'int64', t1: 'int64', t2: 'int64', t3: 'int64', sign: 'float32' },
+});
 const launchShape = [[2, 2, 1], 32, 0] as const;
 
 describe.skipIf(!hostCompilerVersion()).each(['int32', 'int64'])('offsets of %s, emulated', (OFFSET) => {

@@ -1,4 +1,0 @@
-import type { KernelEdges } from '../../op/cuda-lowering.ts';
-
-/** Of an op that runs by itself: the empty structures of kernels/edges.cuh. */
-export const noEdges: KernelEdges = { kernel: (spec) => spec, argument: new Uint8Array(2) };
