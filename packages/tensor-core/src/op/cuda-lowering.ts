@@ -1,4 +1,3 @@
-import type { CudaKernel, CudaProperties, KernelSpec } from '@roofline/cuda';
 import type { DType } from '../base/dtype.ts';
 import type { MemoryView } from '../base/memory-view.ts';
 import type { CudaContext } from './cuda-context.ts';

@@ -1,6 +1,6 @@
 import type { CudaContext, MatmulRequest } from '../../../op/cuda-lowering.ts';
 import type { CudaDriver, Scratch } from '@roofline/cuda/parts';
-import { type KernelSpec, tensorMapBytes } from '@roofline/cuda';
+import type { KernelSpec } from '@roofline/cuda';
 import { TensorMapEncoder } from '@roofline/cuda/parts';
 import { HostMemory } from '@roofline/cuda/host';
 import { kernelSource } from '../../../op/kernel-arguments/kernel-source.ts';
