@@ -12,7 +12,7 @@ import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { checkExecutions } from './check-executions.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
 import { watchInterruption } from './interruption.ts';
-import { printJson, printLine, tell } from './output.ts';
+import { printJson, printLine, printProse, tell } from './output.ts';
 import { printTable } from './print-table.ts';
 import { ProgressDisplay } from './progress.ts';
 
@@ -113,18 +113,25 @@ function howToReport(out: string): string {
 }
 
 function printRecords<Cell extends JsonObject>(
-  benchmark: Pick<Benchmark<never, Cell, never, never>, 'name' | 'toTable' | 'describe' | 'cellOf'>,
+  benchmark: Pick<
+    Benchmark<never, Cell, never, never>,
+    'name' | 'toTable' | 'toOverview' | 'describe' | 'cellOf'
+  >,
   records: readonly CellRecord[],
   { json, out }: { json: boolean; out: string },
   { interrupted, writeError }: Pick<SweepOutcome, 'interrupted' | 'writeError'>,
 ): void {
   const table = benchmark.toTable(records);
   const busyMachine = busyMachineText(records, (record) => benchmark.describe(benchmark.cellOf(record)));
+  const { tables, notes, findings } = benchmark.toOverview(records);
   if (!json) {
     printTable(table);
     if (busyMachine !== null) printLine(busyMachine);
+    for (const each of tables) printTable(each);
+    for (const sentence of new Set([...notes, ...findings])) printProse(sentence);
     return;
   }
+  for (const note of notes) tell(note);
   const [first] = records;
   printJson({
     benchmark: benchmark.name,

@@ -1,6 +1,6 @@
 import type { Device } from '@roofline/tensor-core';
 import { z } from 'zod';
-import type { CellContext } from '../benchmarks/definition.ts';
+import type { CellContext } from '../runner/cell-task.ts';
 import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
 import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';

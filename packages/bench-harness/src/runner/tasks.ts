@@ -1,4 +1,4 @@
-import type { AnyTask } from '../benchmarks/definition.ts';
+import type { AnyTask } from './cell-task.ts';
 import { benchmarkEntries } from '../benchmarks/registry.ts';
 import { UsageError } from '../errors.ts';
 
@@ -16,7 +16,10 @@ const ownTasks: Tasks = {
 /** Tasks are loaded where they run, so that the process that only runs cells never opens a device. */
 const builtInTasks: Tasks = Object.assign(
   { ...ownTasks },
-  ...benchmarkEntries.map(({ name, definition, tasks }) => ({ ...tasks, [name]: definition })),
+  ...benchmarkEntries.map(({ name, measure, tasks }) => ({
+    ...tasks,
+    ...(measure && { [name]: async () => ({ name, measure: (await measure()) as AnyTask['measure'] }) }),
+  })),
 );
 
 /** `name` is that of a benchmark or a built-in task, or the `file:` URL of a module whose default export is one. */

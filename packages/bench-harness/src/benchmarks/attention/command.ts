@@ -4,9 +4,6 @@ import { choicesOf } from '../../cli/flags/choices.ts';
 import { attentionFlags } from '../../cli/flags/attention-flags.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parseWholeNumber } from '../../cli/option-values.ts';
-import { printLine } from '../../cli/output.ts';
-import { printTable } from '../../cli/print-table.ts';
-import type { CellRecord } from '../../records/record.ts';
 import { attentionDefaults } from './parameters.ts';
 
 const { cuda, cpu } = attentionDefaults;
@@ -56,7 +53,7 @@ export const attentionCommand = defineCommand({
   async run(args) {
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { attentionBenchmark } = await import('./benchmark.ts');
-    const { exitCode, records } = await runBenchmark(attentionBenchmark, {
+    const { exitCode } = await runBenchmark(attentionBenchmark, {
       parameters: ({ type }) => {
         const byDevice = attentionDefaults[type];
         return {
@@ -75,20 +72,6 @@ export const attentionCommand = defineCommand({
       dtypes: args.dtype,
       ...sweepOptions(args, 'attention'),
     });
-    if (!args.json && records.length > 0) await printMemory(records);
     return exitCode;
   },
 });
-
-/** What the table of times does not say. */
-async function printMemory(records: readonly CellRecord[]): Promise<void> {
-  const { interpretAttention } = await import('./report/interpret.ts');
-  const { compiledAttentionTable } = await import('./report/compiled-table.ts');
-  const { memoryTable } = await import('./report/tables.ts');
-  const { attentionSummary } = await import('./report/summary.ts');
-  const measurements = records.map(interpretAttention);
-  const compiled = compiledAttentionTable(measurements);
-  if (compiled) printTable(compiled);
-  printTable(memoryTable(measurements));
-  for (const sentence of attentionSummary(measurements)) printLine(sentence.replaceAll('**', ''));
-}

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { attentionKinds } from '../../attention/kinds.ts';
-import { attentionShape, count, describeShape } from '../../attention/shape.ts';
+import { count, shapeParameters } from '../../attention/shape.ts';
 import { executions } from '../../execution/kinds.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
+import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 
 /** The whole sweep: every combination of the lists is a cell. There is no number of heads: it is one. */
-export const attentionParameters = z.object({
+export const attentionSweep = z.object({
   attentions: z.array(z.enum(attentionKinds)).min(1),
   batches: z.array(count).min(1),
   headDimensions: z.array(count).min(1),
@@ -19,36 +21,31 @@ export const attentionParameters = z.object({
   steps: count,
   seed: z.int().nonnegative(),
 });
-export type AttentionParameters = z.infer<typeof attentionParameters>;
+export type AttentionParameters = z.infer<typeof attentionSweep>;
 export type AttentionSettings = Pick<AttentionParameters, 'warmup' | 'steps' | 'seed'>;
 
-export const attentionCell = attentionShape
-  .omit({ heads: true, mask: true })
-  .extend({ attention: z.enum(attentionKinds), execution: z.enum(executions).default('eager') });
+const { heads: _, mask: __, dtype, ...lengths } = shapeParameters;
+
+/** The parameters of a cell: an attention, how it runs, and a shape. */
+export const attentionParameters = {
+  attention: parameter(z.enum(attentionKinds), { emphasis: 'strong' }),
+  ...lengths,
+  dtype,
+  execution: parameter(z.enum(executions).default('eager'), { column: 'swept', usual: 'eager' }),
+};
+export const attentionCell = cellSchema(attentionParameters);
 export type AttentionCell = z.infer<typeof attentionCell>;
 
 /** All combinations, short sequences first; the attentions of one shape are adjacent. */
 export function expandAttentionCells(parameters: AttentionParameters): AttentionCell[] {
-  const { attentions, batches, headDimensions, sequences, executions = ['eager'] } = parameters;
-  return parameters.dtypes.flatMap((dtype) =>
-    batches.flatMap((batch) =>
-      sequences.flatMap((sequence) =>
-        headDimensions.flatMap((headDimension) =>
-          attentions.flatMap((attention) =>
-            executions.map((execution) => ({
-              ...{ attention, batch, headDimension, sequence, dtype, execution },
-            })),
-          ),
-        ),
-      ),
-    ),
-  );
-}
-
-/** `flash · d 64 · sequence 1024 · batch 8 · float32`, and `compiled` where it is. */
-export function describeAttentionCell(cell: AttentionCell): string {
-  const words = [cell.attention, describeShape({ ...cell, heads: 1 })];
-  return [...words, ...(cell.execution === 'eager' ? [] : [cell.execution])].join(' · ');
+  return combinations({
+    dtype: parameters.dtypes,
+    batch: parameters.batches,
+    sequence: parameters.sequences,
+    headDimension: parameters.headDimensions,
+    attention: parameters.attentions,
+    execution: parameters.executions ?? ['eager' as const],
+  });
 }
 
 /** `flash`, or `flash, compiled`. */

@@ -4,8 +4,6 @@ import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels, modelFlags, sweptFlags } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { printTable } from '../../cli/print-table.ts';
-import type { CellRecord } from '../../records/record.ts';
 
 const { mode, dtype, attention, steps, seed } = e2eFlags;
 
@@ -34,21 +32,12 @@ export const compileCommand = defineCommand({
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { compileBenchmark } = await import('./benchmark.ts');
     const sweep = stepSweep({ ...args, execution: ['compiled'] }, await chooseModels(args, 'small'));
-    const { exitCode, records } = await runBenchmark(compileBenchmark, {
+    const { exitCode } = await runBenchmark(compileBenchmark, {
       parameters: () => ({ ...sweep, coldAndWarm: args['cold-and-warm'] }),
       device: args.device,
       dtypes: [],
       ...sweepOptions(args, 'compile'),
     });
-    if (!args.json) await printFused(records);
     return exitCode;
   },
 });
-
-/** What the table of programs does not say. */
-async function printFused(records: readonly CellRecord[]): Promise<void> {
-  const { interpretCompile } = await import('./report/interpret.ts');
-  const { fusedTable } = await import('./report/tables.ts');
-  const table = fusedTable(records.map(interpretCompile));
-  if (table) printTable(table);
-}

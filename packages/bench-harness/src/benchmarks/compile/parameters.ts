@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { e2eCell, e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
+import { e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
 
 /** The steps of the end-to-end benchmark, each compiled. */
 export const compileParameters = e2eParameters
@@ -14,7 +14,6 @@ export const compileParameters = e2eParameters
 export type CompileParameters = z.infer<typeof compileParameters>;
 export type CompileSettings = Pick<CompileParameters, 'steps' | 'seed' | 'coldAndWarm'>;
 
-export const compileCell = e2eCell;
 export type CompileCell = E2eCell;
 
 export function expandCompileCells(parameters: CompileParameters): CompileCell[] {

@@ -5,7 +5,6 @@ import { chooseModels, modelFlags, sizeFlag, sweptFlags } from '../../cli/flags/
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';
-import { printTable } from '../../cli/print-table.ts';
 import { requireBackend } from '../../device/require-backend.ts';
 import { findPeer } from '../../peer/peer-setting.ts';
 import { ddpBackends, ddpDtypes, ddpModes, ddpOptimizers } from './parameters.ts';
@@ -92,10 +91,6 @@ export const ddpCommand = defineCommand({
       dtypes: [],
       ...options,
     });
-    if (!args.json && records.some(({ status }) => status === 'ok')) {
-      const { rankTable } = await import('./report.ts');
-      printTable(rankTable(records));
-    }
     if (!isKept) return exitCode;
     const { writeDdpTraces } = await import('./write-traces.ts');
     for (const path of writeDdpTraces(records, options.out))

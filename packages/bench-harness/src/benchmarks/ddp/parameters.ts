@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { modelShape, namedModel } from '../e2e/parameters.ts';
 
@@ -34,54 +36,34 @@ export type DdpSettings = Pick<
   'backend' | 'bucketBytes' | 'warmup' | 'steps' | 'seed' | 'peer'
 >;
 
-export const ddpCell = z.object({
-  size: z.string(),
-  shape: modelShape,
-  context: count,
-  /** Of each rank. */
-  batch: count,
-  dtype: z.enum(ddpDtypes),
-  optimizer: z.enum(ddpOptimizers),
-  worldSize: count,
-  mode: z.enum(ddpModes),
-});
+export const ddpCellParameters = {
+  size: parameter(z.string()),
+  shape: parameter(modelShape),
+  context: parameter(count),
+  batch: parameter(count, { description: 'Of each rank.' }),
+  dtype: parameter(z.enum(ddpDtypes)),
+  optimizer: parameter(z.enum(ddpOptimizers), {
+    usual: 'whole',
+    words: (optimizer) => `${optimizer} optimizer`,
+  }),
+  worldSize: parameter(count, {
+    title: 'Ranks',
+    words: (worldSize) => (worldSize === 1 ? '1 rank' : `${worldSize} ranks`),
+  }),
+  mode: parameter(z.enum(ddpModes)),
+};
+export const ddpCell = cellSchema(ddpCellParameters);
 export type DdpCell = z.infer<typeof ddpCell>;
 
 /** All combinations: models outermost, the modes of one setting together. */
 export function expandDdpCells(parameters: DdpParameters): DdpCell[] {
-  const { models, dtypes, contexts, batches, optimizers, worldSizes, modes } = parameters;
-  return models.flatMap(({ size, shape }) =>
-    dtypes.flatMap((dtype) =>
-      contexts.flatMap((context) =>
-        batches.flatMap((batch) =>
-          optimizers.flatMap((optimizer) =>
-            worldSizes.flatMap((worldSize) =>
-              modes.map((mode) => ({ size, shape, context, batch, dtype, optimizer, worldSize, mode })),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
-}
-
-/** `small · context 256 · batch 4 · float32 · 2 ranks · overlap`, and an optimizer that is sharded. */
-export function describeDdpCell({
-  size,
-  context,
-  batch,
-  dtype,
-  optimizer,
-  worldSize,
-  mode,
-}: DdpCell): string {
-  const words = [
-    size,
-    `context ${context}`,
-    `batch ${batch}`,
-    dtype,
-    worldSize === 1 ? '1 rank' : `${worldSize} ranks`,
-    mode,
-  ];
-  return [...words, ...(optimizer === 'whole' ? [] : ['sharded optimizer'])].join(' · ');
+  return combinations({
+    model: parameters.models,
+    dtype: parameters.dtypes,
+    context: parameters.contexts,
+    batch: parameters.batches,
+    optimizer: parameters.optimizers,
+    worldSize: parameters.worldSizes,
+    mode: parameters.modes,
+  }).map(({ model: { size, shape }, ...cell }) => ({ size, shape, ...cell }));
 }

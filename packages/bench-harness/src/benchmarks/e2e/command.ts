@@ -1,8 +1,6 @@
 import type { InferredOptionTypes } from 'yargs';
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseWholeNumbers } from '../../cli/option-values.ts';
-import { printLine } from '../../cli/output.ts';
-import type { CellRecord } from '../../records/record.ts';
 import type { E2eParameters } from './parameters.ts';
 import { UsageError } from '../../errors.ts';
 import { type E2eArguments, e2eFlags } from '../../cli/flags/e2e-flags.ts';
@@ -51,24 +49,13 @@ async function runE2e(args: Arguments, warmup: number): Promise<number> {
   const { e2eBenchmark } = await import('./benchmark.ts');
   const sweep = stepSweep(args, await chooseModels(args, 'small'));
   const peer = await choosePeer(args);
-  const { exitCode, records } = await runBenchmark(e2eBenchmark, {
+  const { exitCode } = await runBenchmark(e2eBenchmark, {
     parameters: () => ({ ...sweep, warmup, ...peer }),
     device: args.device,
     dtypes: args.dtype,
     ...sweepOptions(args, 'e2e'),
   });
-  if (!args.json) await printPeerFailures(records);
   return exitCode;
-}
-
-/** What the table has no room for. */
-async function printPeerFailures(records: readonly CellRecord[]): Promise<void> {
-  const { interpretRecord } = await import('./report/interpret.ts');
-  const { peerFailures } = await import('../../report/peer-failures.ts');
-  const cells = records
-    .map(interpretRecord)
-    .map(({ cell, measured }) => ({ cell, peer: measured?.result.peer }));
-  for (const sentence of peerFailures(cells)) printLine(sentence);
 }
 
 async function runWarmupStudy(args: Arguments): Promise<number> {

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 import { executions, peerExecutions } from '../../execution/kinds.ts';
+import { cellNames, cellWords, type CellNames } from '../../parameters/cell-names.ts';
+import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 
 /** `forward` runs without a tape; the others compute the loss too. */
@@ -48,19 +51,30 @@ export const e2eParameters = z.object({
 });
 export type E2eParameters = z.infer<typeof e2eParameters>;
 
-export const e2eCell = z.object({
-  size: z.string(),
-  shape: modelShape,
-  context: count,
-  batch: count,
-  /** Records from before there was a choice have none, of either side. */
-  attention: z.enum(modelAttentions).default('plain'),
-  peerAttention: z.enum(peerAttentions).default('plain'),
-  execution: z.enum(executions).default('eager'),
-  peerExecution: z.enum(peerExecutions).default('eager'),
-  mode: z.enum(modes),
-  dtype: z.enum(e2eDtypes),
-});
+/** The parameters of a step; records from before there was a choice have none of attention and execution. */
+export const stepParameters = {
+  size: parameter(z.string()),
+  shape: parameter(modelShape),
+  context: parameter(count),
+  batch: parameter(count, { column: 'swept' }),
+  attention: parameter(z.enum(modelAttentions).default('plain'), {
+    ...{ column: 'swept', usual: 'plain' },
+    words: (kind) => `${kind} attention`,
+  }),
+  execution: parameter(z.enum(executions).default('eager'), { column: 'swept', usual: 'eager' }),
+  peerAttention: parameter(z.enum(peerAttentions).default('plain'), {
+    ...{ column: 'swept', usual: 'plain', title: "PyTorch's attention", beside: 'attention' },
+    words: (kind) => `PyTorch's ${kind} attention`,
+  }),
+  peerExecution: parameter(z.enum(peerExecutions).default('eager'), {
+    ...{ column: 'swept', usual: 'eager', title: "PyTorch's execution", beside: 'execution' },
+    words: (way) => `PyTorch ${way}`,
+  }),
+  mode: parameter(z.enum(modes)),
+  dtype: parameter(z.enum(e2eDtypes), { column: 'swept' }),
+};
+
+export const e2eCell = cellSchema(stepParameters);
 export type E2eCell = z.infer<typeof e2eCell>;
 
 export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'peer'> & {
@@ -68,57 +82,49 @@ export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'pee
   readonly sweepsEager?: true;
 };
 
-/** All combinations: models outermost, modes innermost. */
+/** All combinations: models outermost, modes innermost. Those of a peer are swept only where there is one. */
 export function expandCells(parameters: E2eParameters): E2eCell[] {
-  const { models, dtypes, batches, contexts, modes } = parameters;
-  const variants = variantsOf(parameters);
-  return models.flatMap(({ size, shape }) =>
-    dtypes.flatMap((dtype) =>
-      batches.flatMap((batch) =>
-        contexts.flatMap((context) =>
-          variants.flatMap((variant) =>
-            modes.map((mode) => ({ size, shape, context, batch, ...variant, mode, dtype })),
-          ),
-        ),
-      ),
-    ),
-  );
-}
-
-/** How a cell's step is made, on both sides. */
-type Variant = Pick<E2eCell, 'attention' | 'peerAttention' | 'execution' | 'peerExecution'>;
-
-/** Each way of ours paired with each of the peer's, where there is one. */
-function variantsOf({ attentions, executions = ['eager'], ...others }: E2eParameters): Variant[] {
-  const { peer, peerAttentions, peerExecutions = ['eager'] } = others;
-  const [attentionsOfPeer, executionsOfPeer] =
-    peer === null ? [['plain'] as const, ['eager'] as const] : [peerAttentions, peerExecutions];
-  return attentions.flatMap((attention) =>
-    executions.flatMap((execution) =>
-      attentionsOfPeer.flatMap((peerAttention) =>
-        executionsOfPeer.map((peerExecution) => ({ attention, peerAttention, execution, peerExecution })),
-      ),
-    ),
-  );
+  const { models, peer, executions = ['eager'], peerExecutions = ['eager'] } = parameters;
+  return combinations({
+    model: models,
+    dtype: parameters.dtypes,
+    batch: parameters.batches,
+    context: parameters.contexts,
+    attention: parameters.attentions,
+    execution: executions,
+    peerAttention: peer ? parameters.peerAttentions : ['plain' as const],
+    peerExecution: peer ? peerExecutions : ['eager' as const],
+    mode: parameters.modes,
+  }).map(({ model: { size, shape }, ...cell }) => ({ size, shape, ...cell }));
 }
 
 /** `small · context 256 · batch 4 · train-step · float32`, and what is neither plain nor eager. */
 export function describeCell(cell: E2eCell): string {
-  const { size, context, batch, mode, dtype } = cell;
-  return [size, `context ${context}`, `batch ${batch}`, mode, dtype, ...variantWords(cell)].join(' · ');
+  return cellWords(stepParameters, cell).join(' · ');
+}
+
+/** How a step is made, on both sides. */
+const ways = ['attention', 'execution', 'peerAttention', 'peerExecution'] as const;
+type Way = Pick<E2eCell, (typeof ways)[number]>;
+
+/** `flash attention`, `compiled`: plain and eager are left out. */
+export function wayWords(cell: Way): string[] {
+  return cellWords(stepParameters, cell, ways);
 }
 
 /** `small`, or with what is neither plain nor eager: `small, flash attention, compiled`. */
-export function sizeName(cell: Pick<E2eCell, 'size'> & Variant): string {
-  return [cell.size, ...variantWords(cell)].join(', ');
+export function sizeName(cell: Pick<E2eCell, 'size'> & Way): string {
+  return [cell.size, ...wayWords(cell)].join(', ');
 }
 
-/** `flash attention`, `compiled`, `PyTorch sdpa`: plain and eager are left out. */
-export function variantWords({ attention, execution, peerAttention, peerExecution }: Variant): string[] {
-  const theirs = [peerAttention, peerExecution].filter((word) => word !== 'plain' && word !== 'eager');
-  return [
-    ...(attention === 'plain' ? [] : [`${attention} attention`]),
-    ...(execution === 'eager' ? [] : [execution]),
-    ...(theirs.length === 0 ? [] : [`PyTorch ${theirs.join(', ')}`]),
-  ];
+/** Names of cells that share a table or plot; see `cellNames`. */
+export function stepNames(
+  cells: readonly { readonly cell: E2eCell }[],
+  keys?: readonly (keyof E2eCell)[],
+): CellNames {
+  return cellNames(
+    stepParameters,
+    cells.map(({ cell }) => cell),
+    keys,
+  );
 }

@@ -3,7 +3,6 @@ import { defineCommand, type Flags } from '../../cli/command.ts';
 import { attentionFlags } from '../../cli/flags/attention-flags.ts';
 import { choicesOf, dtypeChoices, peerChoice } from '../../cli/flags/choices.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { printLine } from '../../cli/output.ts';
 import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
 import { masks } from '../../attention/shape.ts';
@@ -93,7 +92,7 @@ export const flashCommand = defineCommand({
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { flashBenchmark } = await import('./benchmark.ts');
     const peer = args.peer === undefined ? null : await findPeer();
-    const { exitCode, records } = await runBenchmark(flashBenchmark, {
+    const { exitCode } = await runBenchmark(flashBenchmark, {
       parameters: ({ type }) => ({
         attentions: args.attention,
         ...sweptOf(args, type),
@@ -108,11 +107,6 @@ export const flashCommand = defineCommand({
       dtypes: args.leaderboard ? leaderboard.dtypes : dtypesOf(args),
       ...sweepOptions(args, 'flash'),
     });
-    if (!args.json && records.length > 0) {
-      const { interpretFlash } = await import('./report/interpret.ts');
-      const { flashSummary } = await import('./report/summary.ts');
-      for (const sentence of flashSummary(interpretFlash(records))) printLine(sentence.replaceAll('**', ''));
-    }
     return exitCode;
   },
 });

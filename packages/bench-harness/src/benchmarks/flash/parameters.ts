@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { attentionKinds } from '../../attention/kinds.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
-import { attentionShape, count, masks, type AttentionShape } from '../../attention/shape.ts';
+import { count, masks, type AttentionShape } from '../../attention/shape.ts';
 import { passes } from '../../attention/work.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
+import { combinations } from '../../parameters/cell-schema.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 
 /** The whole sweep: every combination of the lists is a cell; all attentions and passes are timed in each. */
@@ -34,23 +35,18 @@ export const flashSettings = flashParameters.pick({
 });
 export type FlashSettings = z.infer<typeof flashSettings>;
 
-export const flashCell = attentionShape;
 export type FlashCell = AttentionShape;
 
 /** All combinations, short sequences first. */
 export function expandFlashCells(parameters: FlashParameters): FlashCell[] {
-  const { batches, headDimensions, sequences } = parameters;
-  return parameters.dtypes.flatMap((dtype) =>
-    parameters.masks.flatMap((mask) =>
-      batches.flatMap((batch) =>
-        parameters.heads.flatMap((heads) =>
-          sequences.flatMap((sequence) =>
-            headDimensions.map((headDimension) => ({ batch, heads, headDimension, sequence, dtype, mask })),
-          ),
-        ),
-      ),
-    ),
-  );
+  return combinations({
+    dtype: parameters.dtypes,
+    mask: parameters.masks,
+    batch: parameters.batches,
+    heads: parameters.heads,
+    sequence: parameters.sequences,
+    headDimension: parameters.headDimensions,
+  });
 }
 
 /** The shape and passes of the public leaderboard of attention kernels. */

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseWholeNumber } from '../../cli/option-values.ts';
-import { tell } from '../../cli/output.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
@@ -44,7 +43,7 @@ export const memoryCommand = defineCommand({
     checkWritable(snapshots);
     // The cells inherit the environment.
     process.env[SNAPSHOT_FOLDER_VARIABLE] = snapshots;
-    const { exitCode, records } = await runBenchmark(memoryBenchmark, {
+    const { exitCode } = await runBenchmark(memoryBenchmark, {
       parameters: () => ({
         ...stepSweep(args, models),
         warmup: args.warmup,
@@ -54,8 +53,6 @@ export const memoryCommand = defineCommand({
       dtypes: [],
       ...options,
     });
-    const { opByOpSentence } = await import('./report/op-by-op.ts');
-    for (const sentence of opByOpSentence(records)) tell(sentence);
     return exitCode;
   },
 });

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { cellSchema } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { e2eCell, e2eParameters, expandCells } from '../e2e/parameters.ts';
 
 /** What is measured: the host time of eager ops, and what a step pays for being profiled or recorded. */
@@ -9,7 +11,8 @@ export const eagerOpNames = ['add', 'mul-with-tape', 'softmax', 'matmul'] as con
 export type EagerOpName = (typeof eagerOpNames)[number];
 
 /** It names no study: records from before there was a second one are read and compared as well. */
-const opCell = z.object({ op: z.enum(eagerOpNames) });
+export const opParameters = { op: parameter(z.enum(eagerOpNames)) };
+const opCell = cellSchema(opParameters);
 export type OpCell = z.infer<typeof opCell>;
 
 /** One model, whose train steps run without instruments, profiled and recorded in turn. */

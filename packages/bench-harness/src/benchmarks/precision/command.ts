@@ -1,6 +1,5 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseWholeNumber } from '../../cli/option-values.ts';
-import { printLine } from '../../cli/output.ts';
 import { UsageError } from '../../errors.ts';
 import { e2eDtypes } from '../e2e/parameters.ts';
 import { studies } from './parameters.ts';
@@ -49,7 +48,7 @@ export const precisionCommand = defineCommand({
     const { precisionBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
     const peer = await choosePeer(args);
-    const { exitCode, records } = await runBenchmark(precisionBenchmark, {
+    const { exitCode } = await runBenchmark(precisionBenchmark, {
       parameters: ({ type }) => ({
         studies: chosen,
         ...stepSweep(args, type === 'cpu' ? tiny : small),
@@ -61,10 +60,6 @@ export const precisionCommand = defineCommand({
       dtypes: chosen.includes('speed') ? args.dtype : [],
       ...sweepOptions(args, 'precision'),
     });
-    if (!args.json) {
-      const { speedPeerFailures } = await import('./report/report.ts');
-      for (const sentence of speedPeerFailures(records)) printLine(sentence);
-    }
     return exitCode;
   },
 });

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { executions } from '../../execution/kinds.ts';
 import { divergingNumber } from '../../measuring/statistics.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
@@ -18,16 +20,18 @@ export const precisionParameters = e2eParameters.extend({
 export type PrecisionParameters = z.infer<typeof precisionParameters>;
 export type PrecisionSettings = Pick<PrecisionParameters, 'warmup' | 'steps' | 'seed' | 'peer' | 'lossSteps'>;
 
+/** The parameters of a loss curve. */
+export const lossParameters = {
+  dtype: parameter(z.enum(e2eDtypes)),
+  execution: parameter(z.enum(executions).default('eager'), { column: 'swept', usual: 'eager' }),
+};
+
 /** The mode of a cell of accuracy is that of one loss and its gradients. */
 export const precisionCell = z.discriminatedUnion('study', [
   z.object({ study: z.literal('accumulation') }),
   z.object({ study: z.literal('dtypes'), dtype: z.enum(lowDtypes) }),
   e2eCell.extend({ study: z.literal('accuracy'), dtype: z.enum(lowDtypes) }),
-  z.object({
-    study: z.literal('loss'),
-    dtype: z.enum(e2eDtypes),
-    execution: z.enum(executions).default('eager'),
-  }),
+  cellSchema(lossParameters).extend({ study: z.literal('loss') }),
   e2eCell.extend({ study: z.literal('speed') }),
 ]);
 export type PrecisionCell = z.infer<typeof precisionCell>;
@@ -65,11 +69,6 @@ export const precisionResult = z.discriminatedUnion('study', [
 ]);
 export type PrecisionResult = z.infer<typeof precisionResult>;
 export type ResultOf<S extends PrecisionResult['study']> = Extract<PrecisionResult, { study: S }>;
-
-/** `bfloat16`, `compiled`: eager is left out. */
-export function lossWords({ dtype, execution }: LossCell): string[] {
-  return execution === 'eager' ? [dtype] : [dtype, execution];
-}
 
 /** All cells, study by study; accuracy is measured against PyTorch, so there is none without it. */
 export function expandPrecisionCells(parameters: PrecisionParameters): PrecisionCell[] {

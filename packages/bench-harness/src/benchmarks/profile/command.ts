@@ -1,9 +1,7 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
-import { printLine, tell } from '../../cli/output.ts';
+import { tell } from '../../cli/output.ts';
 import { single } from '../../cli/option-values.ts';
-import { printTable } from '../../cli/print-table.ts';
 import { UsageError } from '../../errors.ts';
-import type { CellRecord } from '../../records/record.ts';
 import { phases } from './parameters.ts';
 import { choosePeer } from '../e2e/command.ts';
 import { choiceOf } from '../../cli/flags/choices.ts';
@@ -71,42 +69,8 @@ export const profileCommand = defineCommand({
       dtypes: [...new Set([...args.dtype, 'float32' as const])],
       ...options,
     });
-    if (args.json) await tellEmptySelections(records);
-    else await printOverview(records);
     if (!isKept) return exitCode;
     for (const path of writeTraces(records, options.out)) tell(`Trace: ${path} (open in ui.perfetto.dev).`);
     return exitCode;
   },
 });
-
-/** What the table of kernels does not say. */
-async function printOverview(records: readonly CellRecord[]): Promise<void> {
-  const { interpretProfile } = await import('./interpret.ts');
-  const { kernelTimeCheckTable } = await import('./report/kernel-time-check.ts');
-  const { compiledProfileTable } = await import('./report/compiled-table.ts');
-  const { besidePeerTable, topKernelsTable } = await import('./report/peer-tables.ts');
-  const { attentionTable, matmulTable, stepTable } = await import('./report/tables.ts');
-  const { profileSummary } = await import('./report/summary.ts');
-  const measurements = records.map(interpretProfile);
-  if (measurements.length === 0) return;
-  printTable(stepTable(measurements));
-  printTable(matmulTable(measurements));
-  const others = [
-    attentionTable(measurements),
-    besidePeerTable(measurements),
-    compiledProfileTable(measurements),
-    kernelTimeCheckTable(measurements),
-    topKernelsTable(measurements),
-  ];
-  for (const table of others) if (table) printTable(table);
-  if (measurements.some(({ profiled }) => profiled?.isOpByOp))
-    tell('On the CPU the ops of compiled steps ran one by one while they were profiled.');
-  for (const sentence of profileSummary(measurements)) printLine(sentence.replaceAll('**', ''));
-}
-
-/** JSON of no rows says nothing of why. */
-async function tellEmptySelections(records: readonly CellRecord[]): Promise<void> {
-  const { interpretProfile } = await import('./interpret.ts');
-  const { emptySelections } = await import('./report/summary.ts');
-  for (const sentence of emptySelections(records.map(interpretProfile))) tell(sentence);
-}

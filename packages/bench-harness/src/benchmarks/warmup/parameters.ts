@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { e2eCell, e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
+import { e2eParameters, expandCells, stepParameters } from '../e2e/parameters.ts';
 
 const steps = z.int().nonnegative();
 
@@ -9,7 +11,15 @@ export const warmupParameters = e2eParameters
   .extend({ warmups: z.array(steps).min(1) });
 export type WarmupParameters = z.infer<typeof warmupParameters>;
 
-export const warmupCell = e2eCell.extend({ warmup: steps });
+export const warmupCellParameters = {
+  ...stepParameters,
+  warmup: parameter(steps, {
+    title: 'Warm-up',
+    description: 'Steps before those that count.',
+    words: (count) => `warm-up ${count}`,
+  }),
+};
+export const warmupCell = cellSchema(warmupCellParameters);
 export type WarmupCell = z.infer<typeof warmupCell>;
 
 export type WarmupSettings = Pick<WarmupParameters, 'steps' | 'seed'>;
@@ -17,5 +27,5 @@ export type WarmupSettings = Pick<WarmupParameters, 'steps' | 'seed'>;
 /** The cells that are to be contrasted are adjacent: the numbers of warm-up steps are innermost. */
 export function expandWarmups({ warmups, ...parameters }: WarmupParameters): WarmupCell[] {
   const ours = { ...parameters, warmup: 0, peer: null, peerAttentions: ['plain' as const] };
-  return expandCells(ours).flatMap((cell: E2eCell) => warmups.map((warmup) => ({ ...cell, warmup })));
+  return expandCells(ours).flatMap((cell) => warmups.map((warmup) => ({ ...cell, warmup })));
 }

@@ -98,8 +98,8 @@ describe('the overhead of instruments', () => {
     const failed = instrumentRecord({ status: 'out-of-memory', result: null });
     const { summary, sections } = overheadBenchmark.toReport([failed]);
     expect(summary).toEqual(['Nothing was measured; the report [tells why](#not-measured).']);
-    const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
-    expect(plot.series[0]!.points).toEqual([{ x: 'small', y: null, note: 'out-of-memory' }]);
+    // Of nothing but gaps there is no plot.
+    expect(sections[0]!.blocks.map(({ kind }) => kind)).toEqual(['table']);
     expect(overheadBenchmark.toTable([failed]).rows[0]).toMatchObject({ status: 'out-of-memory' });
   });
 
