@@ -2,6 +2,19 @@ import { z } from 'zod';
 import type { Json } from '../records/json.ts';
 import { capitalize, inWords } from './words.ts';
 
+/** How the command line asks for a parameter. */
+export interface ParameterFlag {
+  /** Without it the key of the parameter, in the form of flags: `peer-attention`. */
+  readonly name?: string;
+  readonly describe: string;
+  /** As it would be typed. */
+  readonly default?: string;
+  /** Other names of its values. */
+  readonly synonyms?: Readonly<Record<string, string>>;
+  /** Some of many values, for completion. */
+  readonly completions?: readonly string[];
+}
+
 /** One parameter of a benchmark's cells: its values, and how tables, captions and names say them. */
 export interface Parameter<Schema extends z.ZodType = z.ZodType> {
   /** Of one value, as records hold it; its default is that of records from before there was a choice. */
@@ -20,6 +33,8 @@ export interface Parameter<Schema extends z.ZodType = z.ZodType> {
   readonly beside?: string;
   /** What rows hold besides for its column to show: under another key, the value in words. */
   readonly shown?: { readonly key: string; text(value: never): string };
+  /** The command-line flag that gives its values, or the one value of a setting; none where commands have their own way. */
+  readonly flag?: ParameterFlag;
   /** A value in a name: `context 256`. Without it a text is said as it is, and a number after the parameter's name. */
   words?(value: never): string;
 }

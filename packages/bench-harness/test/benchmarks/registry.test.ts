@@ -8,7 +8,7 @@ import { commandEntries } from '../../src/commands/all.ts';
 import { readResults } from '../../src/records/results-folder.ts';
 import { compareRecords } from '../../src/report/compare.ts';
 import { reportOfRecords } from '../../src/report/report-of-records.ts';
-import { loadTask } from '../../src/runner/tasks.ts';
+import { loadTask } from '../../src/benchmarks/tasks.ts';
 import { runSweep } from '../../src/runner/sweep.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { toyRecord } from '../fixtures/records.ts';
@@ -65,6 +65,7 @@ describe('the registry', () => {
         .sort();
     // The entry of tensor-core that loads nothing of the rest.
     expect(packagesOf('cli/main.ts')).toEqual(['@roofline/tensor-core/nearest', 'yargs']);
+    expect(packagesOf('commands/all.ts')).toEqual([]);
     // Before the version of Node.js is checked nothing is loaded that it may not be able to read.
     expect(packagesOf('cli.ts')).toEqual([]);
   });

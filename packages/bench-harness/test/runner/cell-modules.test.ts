@@ -8,7 +8,7 @@ const program = (tasks: readonly string[]) => `
   import { registerHooks } from 'node:module';
   const urls = [];
   registerHooks({ load(url, context, next) { urls.push(url); return next(url, context); } });
-  const { loadTask } = await import(${JSON.stringify(new URL('../../src/runner/tasks.ts', import.meta.url).href)});
+  const { loadTask } = await import(${JSON.stringify(new URL('../../src/benchmarks/tasks.ts', import.meta.url).href)});
   for (const name of ${JSON.stringify(tasks)}) await loadTask(name);
   console.log(JSON.stringify(urls));
 `;

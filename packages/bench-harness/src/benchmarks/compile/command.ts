@@ -1,25 +1,22 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
+import { defineCommand } from '../../cli/command.ts';
 import { deviceFlag } from '../../cli/flags/device-flag.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels, modelFlags, sweptFlags } from '../../cli/flags/model-flags.ts';
-import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { chooseModels, modelFlags } from '../../model/flags.ts';
+import { changedFlag, ownStepFlags, stepsBy } from '../e2e/flags.ts';
 
-const { mode, dtype, attention, steps, seed } = e2eFlags;
-
-const flags = {
-  ...{ ...modelFlags, ...sweptFlags, mode, dtype, attention },
-  steps: { ...steps, describe: 'Steps to time, once compiled' },
-  'cold-and-warm': {
-    type: 'boolean',
-    default: true,
-    describe: 'On a GPU, time compiling in processes of its own, with the kernel cache empty and full',
-  },
-  ...{ ...deviceFlag, seed, ...sweepFlags },
-} as const satisfies Flags;
+const { execution: _, warmup: __, ...flags } = ownStepFlags;
 
 export const compileCommand = defineCommand({
-  flags,
+  flags: {
+    ...{ ...modelFlags, ...flags },
+    steps: changedFlag('steps', { describe: 'Steps to time, once compiled' }),
+    'cold-and-warm': {
+      type: 'boolean',
+      default: true,
+      describe: 'On a GPU, time compiling in processes of its own, with the kernel cache empty and full',
+    },
+    ...{ ...deviceFlag, ...sweepFlags },
+  },
   examples: [
     ['roofline compile --size small', 'forward, with backward, and the whole step'],
     [
@@ -29,11 +26,11 @@ export const compileCommand = defineCommand({
     ['roofline compile --out results/compile && roofline report results/compile', 'every call, as a page'],
   ],
   async run(args) {
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { compileBenchmark } = await import('./benchmark.ts');
-    const sweep = stepSweep({ ...args, execution: ['compiled'] }, await chooseModels(args, 'small'));
+    const steps = stepsBy(args, await chooseModels(args, 'small'));
     const { exitCode } = await runBenchmark(compileBenchmark, {
-      parameters: () => ({ ...sweep, coldAndWarm: args['cold-and-warm'] }),
+      parameters: () => ({ ...steps, coldAndWarm: args['cold-and-warm'] }),
       device: args.device,
       dtypes: [],
       ...sweepOptions(args, 'compile'),

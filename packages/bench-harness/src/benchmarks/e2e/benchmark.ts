@@ -20,9 +20,9 @@ export const e2eBenchmark = defineBenchmark({
   parameters: e2eParameters,
   cell: stepParameters,
   result: e2eResult,
-  settings: ({ warmup, steps, seed, peer, executions = ['eager'] }: E2eParameters): E2eSettings => ({
+  settings: ({ warmup, steps, seed, peer, execution }: E2eParameters): E2eSettings => ({
     ...{ warmup, steps, seed, peer },
-    ...(executions.length > 1 && executions.includes('eager') && { sweepsEager: true as const }),
+    ...(execution.length > 1 && execution.includes('eager') && { sweepsEager: true as const }),
   }),
   expand: expandCells,
   samplesMs: ({ deviceMs }) => deviceMs,

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 import { executions, peerExecutions } from '../../execution/kinds.ts';
+import { modelShape, namedModel } from '../../model/shape.ts';
 import { cellNames, cellWords, type CellNames } from '../../parameters/cell-names.ts';
-import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
+import { cellSchema, combinations, settingSchemas, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { dtypeSynonyms } from '../../parameters/dtype-synonyms.ts';
 import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 
@@ -15,64 +17,78 @@ export const e2eDtypes = ['float32', 'bfloat16', 'float16'] as const;
 export type E2eDType = (typeof e2eDtypes)[number];
 
 const count = z.int().positive();
-
-/** The shape of a model, without its context length, which is swept. */
-export const modelShape = z.object({
-  vocabularySize: count,
-  modelDimension: count,
-  feedForwardDimension: count,
-  layers: count,
-  heads: count,
-});
-export type ModelShape = z.infer<typeof modelShape>;
-
-/** A model and the name it goes by in tables. */
-export const namedModel = z.object({ size: z.string(), shape: modelShape });
-export type NamedModel = z.infer<typeof namedModel>;
-
-/** The whole sweep: every combination of the lists is a cell. */
-export const e2eParameters = z.object({
-  models: z.array(namedModel).min(1),
-  contexts: z.array(count).min(1),
-  batches: z.array(count).min(1),
-  modes: z.array(z.enum(modes)).min(1),
-  dtypes: z.array(z.enum(e2eDtypes)).min(1),
-  attentions: z.array(z.enum(modelAttentions)).min(1),
-  /** Steps that run before those that count. */
-  warmup: z.int().nonnegative(),
-  steps: count,
-  seed: z.int().nonnegative(),
-  peer: peerSetting,
-  /** Default: eager only. */
-  executions: z.array(z.enum(executions)).min(1).optional(),
-  /** Of the peer; without one they are not swept. */
-  peerAttentions: z.array(z.enum(peerAttentions)).min(1),
-  peerExecutions: z.array(z.enum(peerExecutions)).min(1).optional(),
-});
-export type E2eParameters = z.infer<typeof e2eParameters>;
+const steps = z.int().nonnegative();
 
 /** The parameters of a step; records from before there was a choice have none of attention and execution. */
 export const stepParameters = {
   size: parameter(z.string()),
   shape: parameter(modelShape),
-  context: parameter(count),
-  batch: parameter(count, { column: 'swept' }),
-  attention: parameter(z.enum(modelAttentions).default('plain'), {
-    ...{ column: 'swept', usual: 'plain' },
-    words: (kind) => `${kind} attention`,
+  context: parameter(count, {
+    flag: {
+      ...{ describe: 'Tokens of a sequence', default: '256' },
+      completions: ['128', '256', '512', '1024'],
+    },
   }),
-  execution: parameter(z.enum(executions).default('eager'), { column: 'swept', usual: 'eager' }),
+  batch: parameter(count, {
+    column: 'swept',
+    flag: { describe: 'Sequences of a batch', default: '4', completions: ['1', '4', '8'] },
+  }),
+  attention: parameter(z.enum(modelAttentions).default('plain'), {
+    ...{ column: 'swept', usual: 'plain', words: (kind) => `${kind} attention` },
+    flag: {
+      default: 'plain',
+      describe: 'Attention of the model: in separate ops, or by the kernels of @roofline/flash-attn',
+    },
+  }),
+  execution: parameter(z.enum(executions).default('eager'), {
+    ...{ column: 'swept', usual: 'eager' },
+    flag: {
+      default: 'eager',
+      describe:
+        'Run steps op by op, or as compiled programs, autotuned with the algorithm of each product timed',
+    },
+  }),
   peerAttention: parameter(z.enum(peerAttentions).default('plain'), {
     ...{ column: 'swept', usual: 'plain', title: "PyTorch's attention", beside: 'attention' },
     words: (kind) => `PyTorch's ${kind} attention`,
+    flag: { describe: "Attention of PyTorch's model; several are contrasted. plain if not given" },
   }),
   peerExecution: parameter(z.enum(peerExecutions).default('eager'), {
     ...{ column: 'swept', usual: 'eager', title: "PyTorch's execution", beside: 'execution' },
     words: (way) => `PyTorch ${way}`,
+    flag: {
+      describe:
+        "How PyTorch runs, eager or by torch.compile's modes; several are contrasted. eager if not given",
+    },
   }),
-  mode: parameter(z.enum(modes)),
-  dtype: parameter(z.enum(e2eDtypes), { column: 'swept' }),
+  mode: parameter(z.enum(modes), { flag: { describe: 'What a step does', default: modes.join(',') } }),
+  dtype: parameter(z.enum(e2eDtypes), {
+    column: 'swept',
+    flag: { describe: 'Precision of the arithmetic', default: 'float32', synonyms: dtypeSynonyms },
+  }),
 };
+
+const { size: _, shape: __, ...swept } = stepParameters;
+const { peerAttention: ___, peerExecution: ____, ...ownSwept } = swept;
+/** What is swept of a step besides its model, with a peer's side and without. */
+export { ownSwept, swept as stepSwept };
+
+/** What all steps of a sweep share. */
+export const stepSettings = {
+  warmup: parameter(steps, { flag: { describe: 'Steps before those that count', default: '5' } }),
+  steps: parameter(count, { flag: { describe: 'Steps that count', default: '10' } }),
+  seed: parameter(steps, { flag: { describe: 'Seed of weights and tokens', default: '0' } }),
+};
+
+/** The whole sweep: every combination of the lists is a cell. */
+export const e2eParameters = z.object({
+  model: z.array(namedModel).min(1),
+  ...sweepSchemas(swept),
+  ...settingSchemas(stepSettings),
+  /** Without one its parameters are not swept. */
+  peer: peerSetting,
+});
+export type E2eParameters = z.infer<typeof e2eParameters>;
 
 export const e2eCell = cellSchema(stepParameters);
 export type E2eCell = z.infer<typeof e2eCell>;
@@ -82,19 +98,19 @@ export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'pee
   readonly sweepsEager?: true;
 };
 
+/** What of a sweep decides its cells. */
+type SweptSteps = Omit<
+  E2eParameters,
+  'warmup' | 'steps' | 'seed' | 'peer' | 'peerAttention' | 'peerExecution'
+> &
+  Partial<Pick<E2eParameters, 'peer' | 'peerAttention' | 'peerExecution'>>;
+
 /** All combinations: models outermost, modes innermost. Those of a peer are swept only where there is one. */
-export function expandCells(parameters: E2eParameters): E2eCell[] {
-  const { models, peer, executions = ['eager'], peerExecutions = ['eager'] } = parameters;
+export function expandCells(parameters: SweptSteps): E2eCell[] {
+  const { model, dtype, batch, context, attention, execution, mode, peer } = parameters;
+  const { peerAttention = ['plain'], peerExecution = ['eager'] } = peer ? parameters : {};
   return combinations({
-    model: models,
-    dtype: parameters.dtypes,
-    batch: parameters.batches,
-    context: parameters.contexts,
-    attention: parameters.attentions,
-    execution: executions,
-    peerAttention: peer ? parameters.peerAttentions : ['plain' as const],
-    peerExecution: peer ? peerExecutions : ['eager' as const],
-    mode: parameters.modes,
+    ...{ model, dtype, batch, context, attention, execution, peerAttention, peerExecution, mode },
   }).map(({ model: { size, shape }, ...cell }) => ({ size, shape, ...cell }));
 }
 

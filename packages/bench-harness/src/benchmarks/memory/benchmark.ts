@@ -17,7 +17,7 @@ export const memoryBenchmark = defineBenchmark({
   settings: ({ warmup, steps, seed, stackDepth }: MemoryParameters): MemorySettings => ({
     ...{ warmup, steps, seed, stackDepth },
   }),
-  expand: (parameters) => expandCells({ ...parameters, peer: null, peerAttentions: ['plain'] }),
+  expand: expandCells,
   samplesMs: ({ overhead }) => overhead.offMs,
   peakBytes: ({ peakAllocatedBytes }) => peakAllocatedBytes,
   table: sweepTable,

@@ -4,8 +4,8 @@ import { wayWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
 /** The cells are those of the end-to-end benchmark. */
 export const memoryParameters = e2eParameters
   .pick({
-    ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
-    executions: true,
+    ...{ model: true, context: true, batch: true, mode: true, dtype: true, attention: true },
+    execution: true,
     seed: true,
   })
   .extend({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { executions } from '../../execution/kinds.ts';
 import { divergingNumber } from '../../measuring/statistics.ts';
-import { cellSchema } from '../../parameters/cell-schema.ts';
+import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
 import { parameter } from '../../parameters/parameter.ts';
 import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
@@ -13,7 +13,7 @@ export type LowDType = (typeof lowDtypes)[number];
 export const studies = ['accumulation', 'dtypes', 'accuracy', 'loss', 'speed'] as const;
 
 export const precisionParameters = e2eParameters.extend({
-  studies: z.array(z.enum(studies)).min(1),
+  study: z.array(z.enum(studies)).min(1),
   /** Steps of the loss curves. */
   lossSteps: z.int().positive(),
 });
@@ -72,24 +72,18 @@ export type ResultOf<S extends PrecisionResult['study']> = Extract<PrecisionResu
 
 /** All cells, study by study; accuracy is measured against PyTorch, so there is none without it. */
 export function expandPrecisionCells(parameters: PrecisionParameters): PrecisionCell[] {
-  const low = parameters.dtypes.filter((dtype) => dtype !== 'float32');
+  const { dtype, execution, peer, study: asked } = parameters;
+  const low = dtype.filter((each) => each !== 'float32');
   const accuracy = () =>
-    expandCells({ ...parameters, dtypes: low, modes: ['forward-backward'] }).map(
+    expandCells({ ...parameters, dtype: low, mode: ['forward-backward'] }).map(
       (cell) => ({ ...cell, study: 'accuracy' }) as AccuracyCell,
     );
   const cells: Record<(typeof studies)[number], () => PrecisionCell[]> = {
     accumulation: () => [{ study: 'accumulation' }],
-    dtypes: () => low.map((dtype) => ({ study: 'dtypes', dtype })),
-    accuracy: () => (parameters.peer === null ? [] : accuracy()),
-    loss: () =>
-      parameters.dtypes.flatMap((dtype) =>
-        (parameters.executions ?? ['eager']).map((execution) => ({
-          study: 'loss' as const,
-          dtype,
-          execution,
-        })),
-      ),
+    dtypes: () => low.map((each) => ({ study: 'dtypes', dtype: each })),
+    accuracy: () => (peer === null ? [] : accuracy()),
+    loss: () => combinations({ study: ['loss' as const], dtype, execution }),
     speed: () => expandCells(parameters).map((cell) => ({ ...cell, study: 'speed' })),
   };
-  return studies.filter((study) => parameters.studies.includes(study)).flatMap((study) => cells[study]());
+  return studies.filter((study) => asked.includes(study)).flatMap((study) => cells[study]());
 }

@@ -1,22 +1,21 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
+import { defineCommand } from '../../cli/command.ts';
 import { tell } from '../../cli/output.ts';
 import { single } from '../../cli/option-values.ts';
 import { UsageError } from '../../errors.ts';
 import { phases } from './parameters.ts';
-import { choosePeer } from '../e2e/command.ts';
-import { choiceOf } from '../../cli/flags/choices.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels } from '../../cli/flags/model-flags.ts';
-import { stepSweep } from '../../cli/flags/step-sweep.ts';
-import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { choiceOf, peerChoice } from '../../cli/flags/choices.ts';
+import { deviceFlag } from '../../cli/flags/device-flag.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { chooseModels, modelFlags } from '../../model/flags.ts';
+import { changedFlag, choosePeer, stepFlags, stepsBy } from '../e2e/flags.ts';
 
 const flags = {
-  ...e2eFlags,
-  mode: { ...e2eFlags.mode, default: 'train-step' },
-  warmup: { ...e2eFlags.warmup, default: '3' },
-  steps: { ...e2eFlags.steps, default: '3', describe: 'Steps to profile' },
+  ...{ ...modelFlags, ...stepFlags },
+  mode: changedFlag('mode', { default: 'train-step' }),
+  warmup: changedFlag('warmup', { default: '3' }),
+  steps: changedFlag('steps', { default: '3', describe: 'Steps to profile' }),
   peer: {
-    ...e2eFlags.peer,
+    ...peerChoice,
     describe: 'Profile the same work in eager PyTorch after ours (Python by ROOFLINE_PYTHON)',
   },
   phase: {
@@ -30,7 +29,8 @@ const flags = {
     coerce: parseRange,
     completions: () => ['attention.*', 'layers.0', 'loss', 'optimizer'],
   },
-} as const satisfies Flags;
+  ...{ ...deviceFlag, ...sweepFlags },
+} as const;
 
 /** No range has an empty name: that of a shell variable that is not set would leave nothing to show. */
 function parseRange(given: string | readonly string[]): string {
@@ -50,23 +50,17 @@ export const profileCommand = defineCommand({
     ['roofline profile --size small --out results/profile', 'then open results/profile/traces in Perfetto'],
   ],
   async run(args) {
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { profileBenchmark } = await import('./benchmark.ts');
     const { writeTraces } = await import('./trace/write-traces.ts');
     const options = sweepOptions(args, 'profile');
-    const models = await chooseModels(args, 'small');
+    const steps = stepsBy(args, await chooseModels(args, 'small'));
     const peer = await choosePeer(args);
     const { exitCode, records, isKept } = await runBenchmark(profileBenchmark, {
-      parameters: () => ({
-        ...stepSweep(args, models),
-        warmup: args.warmup,
-        ...peer,
-        phase: args.phase,
-        range: args.range ?? null,
-      }),
+      parameters: () => ({ ...steps, peer, phase: args.phase, range: args.range ?? null }),
       device: args.device,
       // Under autocast some ops stay in float32.
-      dtypes: [...new Set([...args.dtype, 'float32' as const])],
+      dtypes: [...new Set([...steps.dtype, 'float32' as const])],
       ...options,
     });
     if (!isKept) return exitCode;

@@ -7,8 +7,8 @@ const steps = z.int().nonnegative();
 
 /** The end-to-end sweep, once for each number of steps before those that count. */
 export const warmupParameters = e2eParameters
-  .omit({ warmup: true, peer: true, peerAttentions: true, peerExecutions: true })
-  .extend({ warmups: z.array(steps).min(1) });
+  .omit({ peer: true, peerAttention: true, peerExecution: true })
+  .extend({ warmup: z.array(steps).min(1) });
 export type WarmupParameters = z.infer<typeof warmupParameters>;
 
 export const warmupCellParameters = {
@@ -25,7 +25,6 @@ export type WarmupCell = z.infer<typeof warmupCell>;
 export type WarmupSettings = Pick<WarmupParameters, 'steps' | 'seed'>;
 
 /** The cells that are to be contrasted are adjacent: the numbers of warm-up steps are innermost. */
-export function expandWarmups({ warmups, ...parameters }: WarmupParameters): WarmupCell[] {
-  const ours = { ...parameters, warmup: 0, peer: null, peerAttentions: ['plain' as const] };
-  return expandCells(ours).flatMap((cell) => warmups.map((warmup) => ({ ...cell, warmup })));
+export function expandWarmups({ warmup: counts, ...parameters }: WarmupParameters): WarmupCell[] {
+  return expandCells(parameters).flatMap((cell) => counts.map((warmup) => ({ ...cell, warmup })));
 }

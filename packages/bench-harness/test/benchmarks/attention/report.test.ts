@@ -26,7 +26,7 @@ describe('the attention benchmark', () => {
   it('expands to the whole sweep where nothing is named', () => {
     const { cuda } = attentionDefaults;
     const cells = expandAttentionCells(
-      attentionSweep.parse({ ...cuda, attentions: ['plain', 'flash'], dtypes: ['float32'], seed: 0 }),
+      attentionSweep.parse({ ...cuda, attention: ['plain', 'flash'], dtype: ['float32'], seed: 0 }),
     );
     expect(cells).toHaveLength(2 * 4 * 5);
     expect(cells[0]).toEqual({

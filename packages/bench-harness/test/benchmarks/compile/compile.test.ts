@@ -36,9 +36,9 @@ const record = (changes: Partial<CompileResult> = {}, mode: typeof cell.mode | '
 describe('roofline compile', () => {
   it('compiles every cell', () => {
     const sweep = compileParameters.parse({
-      models: [{ size: toyCell.size, shape: toyCell.shape }],
-      ...{ contexts: [8], batches: [2], modes: ['forward', 'train-step'], dtypes: ['float32'] },
-      ...{ attentions: ['plain', 'flash'], steps: 1, seed: 0, coldAndWarm: false },
+      model: [{ size: toyCell.size, shape: toyCell.shape }],
+      ...{ context: [8], batch: [2], mode: ['forward', 'train-step'], dtype: ['float32'] },
+      ...{ attention: ['plain', 'flash'], steps: 1, seed: 0, coldAndWarm: false },
     });
     const cells = expandCompileCells(sweep);
     expect(cells).toHaveLength(4);

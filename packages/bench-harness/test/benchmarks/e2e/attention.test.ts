@@ -30,10 +30,10 @@ describe('the attention of a cell', () => {
   const sweep = (peer: { name: 'torch'; version: string } | null) =>
     expandCells(
       e2eParameters.parse({
-        models: [{ size: toyCell.size, shape: toyCell.shape }],
-        ...{ contexts: [8], batches: [2], modes: ['forward'], dtypes: ['float32'] },
-        attentions: ['plain', 'flash'],
-        ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttentions: ['plain', 'sdpa'] },
+        model: [{ size: toyCell.size, shape: toyCell.shape }],
+        ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'] },
+        attention: ['plain', 'flash'],
+        ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttention: ['plain', 'sdpa'] },
       }),
     ).map(({ attention, peerAttention }) => [attention, peerAttention]);
 

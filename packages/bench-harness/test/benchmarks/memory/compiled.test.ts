@@ -13,11 +13,11 @@ const cell = { ...toyCell, execution: 'compiled' } as const;
 describe('the memory of compiled steps', () => {
   it('is swept', () => {
     const sweep = memoryParameters.parse({
-      models: [{ size: toyCell.size, shape: toyCell.shape }],
-      ...{ contexts: [8], batches: [2], modes: ['forward'], dtypes: ['float32'], attentions: ['plain'] },
-      ...{ warmup: 0, steps: 1, seed: 0, stackDepth: 0, executions: ['eager', 'compiled'] },
+      model: [{ size: toyCell.size, shape: toyCell.shape }],
+      ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'], attention: ['plain'] },
+      ...{ warmup: 0, steps: 1, seed: 0, stackDepth: 0, execution: ['eager', 'compiled'] },
     });
-    expect(sweep.executions).toEqual(['eager', 'compiled']);
+    expect(sweep.execution).toEqual(['eager', 'compiled']);
   });
 
   it.skipIf(hostCompilerVersion() === null)('is their arena, where their result lies too, on a GPU', () => {

@@ -126,20 +126,20 @@ describe('the overhead of instruments', () => {
 
 describe('the cells of overhead', () => {
   const parameters = {
-    ops: ['add' as const],
+    op: ['add' as const],
     calls: 1,
     repeats: 1,
-    models: [{ size: 'small', shape: toyCell.shape }],
-    contexts: [8, 16],
-    batches: [1],
-    dtypes: ['float32' as const],
+    model: [{ size: 'small', shape: toyCell.shape }],
+    context: [8, 16],
+    batch: [1],
+    dtype: ['float32' as const],
     warmup: 0,
     seed: 0,
   };
 
   it('are those of the studies that were asked for', () => {
-    const expand = (studies: ('ops' | 'instruments')[]) =>
-      overheadBenchmark.expand({ ...parameters, studies }).map(overheadBenchmark.describe);
+    const expand = (study: ('ops' | 'instruments')[]) =>
+      overheadBenchmark.expand({ ...parameters, study }).map(overheadBenchmark.describe);
     expect(expand(['instruments', 'ops'])).toEqual([
       'add',
       'instruments · small · context 8 · batch 1 · float32',

@@ -17,10 +17,10 @@ describe('the execution of the precision studies', () => {
   it('is swept where something runs', () => {
     const cells = expandPrecisionCells(
       precisionParameters.parse({
-        models: [{ size: toyCell.size, shape: toyCell.shape }],
-        ...{ contexts: [8], batches: [2], modes: ['forward'], attentions: ['plain'], dtypes: ['bfloat16'] },
-        ...{ studies: ['dtypes', 'accuracy', 'loss', 'speed'], executions: ['eager', 'compiled'] },
-        ...{ warmup: 0, steps: 1, seed: 0, lossSteps: 1, peerAttentions: ['plain'] },
+        model: [{ size: toyCell.size, shape: toyCell.shape }],
+        ...{ context: [8], batch: [2], mode: ['forward'], attention: ['plain'], dtype: ['bfloat16'] },
+        ...{ study: ['dtypes', 'accuracy', 'loss', 'speed'], execution: ['eager', 'compiled'] },
+        ...{ warmup: 0, steps: 1, seed: 0, lossSteps: 1, peerAttention: ['plain'] },
         peer: { name: 'torch', version: '2.0' },
       }),
     );

@@ -1,9 +1,9 @@
 import type { InferredOptionTypes } from 'yargs';
-import type { Flags } from '../command.ts';
-import { unknownChoice } from '../unknown-choice.ts';
-import { parseList, parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
-import { modelShape, type ModelShape, type NamedModel } from '../../benchmarks/e2e/parameters.ts';
-import { UsageError } from '../../errors.ts';
+import type { Flags } from '../cli/command.ts';
+import { parseList, parseWholeNumber } from '../cli/option-values.ts';
+import { unknownChoice } from '../cli/unknown-choice.ts';
+import { UsageError } from '../errors.ts';
+import { modelShape, type ModelShape, type NamedModel } from './shape.ts';
 
 const dimension = (flag: string, describe: string) =>
   ({ type: 'string', describe, coerce: parseWholeNumber(flag, 1) }) as const;
@@ -26,23 +26,6 @@ export const modelFlags = {
   layers: dimension('layers', 'Number of layers'),
   heads: dimension('heads', 'Number of attention heads'),
   vocab: dimension('vocab', 'Size of the vocabulary'),
-} as const satisfies Flags;
-
-export const sweptFlags = {
-  context: {
-    type: 'string',
-    default: '256',
-    describe: 'Tokens of a sequence',
-    coerce: parseWholeNumbers('context', 1),
-    completions: () => ['128', '256', '512', '1024'],
-  },
-  batch: {
-    type: 'string',
-    default: '4',
-    describe: 'Sequences of a batch',
-    coerce: parseWholeNumbers('batch', 1),
-    completions: () => ['1', '4', '8'],
-  },
 } as const satisfies Flags;
 
 export type ModelArguments = InferredOptionTypes<typeof modelFlags>;

@@ -4,8 +4,8 @@ import type { DeviceDescription } from '../records/environment.ts';
 
 /** Throws a UsageError for a way to run that the device does not have; its rows would be named after what did not run. */
 export function checkExecutions(parameters: unknown, { type, label }: DeviceDescription): void {
-  const { executions } = parameters as { executions?: readonly Execution[] };
-  if (type === 'cuda' || !executions?.includes('autotuned')) return;
+  const { execution } = parameters as { execution?: readonly Execution[] };
+  if (type === 'cuda' || !execution?.includes('autotuned')) return;
   throw new UsageError(
     `--execution autotuned times the algorithms that a GPU has for each matrix product, and the device is ${label}: ` +
       'take compiled there.',

@@ -1,4 +1,4 @@
-import type { Benchmark } from '../benchmarks/definition.ts';
+import type { Benchmark } from './definition.ts';
 import type { BenchmarkDType } from '../measuring/ceilings.ts';
 import { prepareDevice } from '../device/prepare-device.ts';
 import { EXIT, type ResultsFileError, UsageError } from '../errors.ts';
@@ -10,24 +10,20 @@ import { shellWord } from '../shell-word.ts';
 import { busyMachineText } from '../report/busy-machine.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { checkExecutions } from './check-executions.ts';
-import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
-import { watchInterruption } from './interruption.ts';
-import { printJson, printLine, printProse, tell } from './output.ts';
-import { printTable } from './print-table.ts';
-import { ProgressDisplay } from './progress.ts';
+import { exitCodeOf } from '../cli/exit-code.ts';
+import type { SweepOptions } from '../cli/flags/sweep-flags.ts';
+import { watchInterruption } from '../cli/interruption.ts';
+import { printJson, printLine, printProse, tell } from '../cli/output.ts';
+import { printTable } from '../cli/print-table.ts';
+import { ProgressDisplay } from '../cli/progress.ts';
 
-export interface RunOptions<Parameters> {
-  /** May depend on the device that was found. */
-  readonly parameters: (device: DeviceDescription) => Parameters;
+export interface RunOptions extends SweepOptions {
+  /** As the benchmark's schema takes them; they may depend on the device that was found. */
+  readonly parameters: (device: DeviceDescription) => Readonly<Record<string, unknown>>;
   /** As given by --device: `auto`, `cpu`, `cuda`, `cuda:1`. */
   readonly device: string;
   /** Dtypes whose matrix-product ceilings the rows need; none for rows without a roof. */
   readonly dtypes: readonly BenchmarkDType[];
-  readonly out: string;
-  readonly forceNew: boolean;
-  readonly timeoutMs: number | null;
-  readonly outOfMemory: OutOfMemoryPolicy;
-  readonly json: boolean;
 }
 
 export interface RunOutcome {
@@ -43,10 +39,7 @@ export async function runBenchmark<
   Cell extends JsonObject,
   Settings extends JsonObject,
   Result extends JsonObject,
->(
-  benchmark: Benchmark<Parameters, Cell, Settings, Result>,
-  options: RunOptions<Parameters>,
-): Promise<RunOutcome> {
+>(benchmark: Benchmark<Parameters, Cell, Settings, Result>, options: RunOptions): Promise<RunOutcome> {
   checkWritable(options.out);
   using interruption = watchInterruption();
   const { signal } = interruption;
@@ -90,7 +83,7 @@ export async function runBenchmark<
   return { exitCode, records, isKept: true };
 }
 
-type Place = Pick<RunOptions<never>, 'out' | 'forceNew'>;
+type Place = Pick<RunOptions, 'out' | 'forceNew'>;
 
 function howToGoOn({ message }: ResultsFileError, place: Place, measured: number, total: number): string {
   return (
