@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { CellError } from './records/record.ts';
 import { sendEvent, type CellJob } from './runner/cell-protocol.ts';
-import { loadTask } from './runner/tasks.ts';
+import { loadTask } from './benchmarks/tasks.ts';
 
 volunteerForMemoryKill();
 process.on('uncaughtException', fail);

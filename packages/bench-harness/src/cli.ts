@@ -13,8 +13,11 @@ else {
 async function runCommand(): Promise<void> {
   surviveClosedOutput();
   // Loaded after the check: an old Node.js may not read all of it.
-  const { main } = await import('./cli/main.ts');
-  process.exitCode = await main(process.argv.slice(2));
+  const [{ main }, { commandEntries }] = await Promise.all([
+    import('./cli/main.ts'),
+    import('./commands/all.ts'),
+  ]);
+  process.exitCode = await main(process.argv.slice(2), commandEntries);
   // Errors of streams come after what was written.
   setImmediate(() => {
     const unwritten = outputProblem();

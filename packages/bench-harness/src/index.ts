@@ -1,13 +1,9 @@
-export type {
-  AnyBenchmark,
-  Benchmark,
-  BenchmarkDefinition,
-  CellContext,
-  CellTask,
-  ResultColumn,
-  StepCost,
-} from './benchmarks/definition.ts';
+export type { AnyBenchmark, Benchmark, BenchmarkDefinition, SectionOf } from './benchmarks/definition.ts';
 export { defineBenchmark } from './benchmarks/define-benchmark.ts';
+export { parameter, type Parameter } from './parameters/parameter.ts';
+export type { ColumnOf } from './report/declared-table.ts';
+export type { Measured, Measurement, StepCost } from './report/measurement.ts';
+export type { CellContext, CellTask } from './runner/cell-task.ts';
 export { type BenchmarkEntry } from './benchmarks/entry.ts';
 export { benchmarkEntries, loadBenchmark } from './benchmarks/registry.ts';
 export { floorMs, type Ceilings, type PhaseWork } from './measuring/ceilings.ts';

@@ -16,9 +16,8 @@ const sweep = {
   result: schema,
   settings: anyFunction,
   expand: anyFunction,
-  describe: anyFunction,
   flashAttention: anyFunction.optional(),
-  measure: anyFunction,
+  measure: anyFunction.optional(),
 };
 const kinds = [
   'text',
@@ -36,18 +35,28 @@ const column = z.object({
   value: anyFunction,
   deviation: anyFunction.optional(),
 });
+const functions = z.array(anyFunction).optional();
+const section = z.object({ id: z.string(), title: z.string(), blocks: z.array(anyFunction) });
 const definitionSchema = z.object({
   ...sweep,
-  cell: schema,
+  cell: z.union(
+    [schema, z.record(z.string(), z.object({ schema }))],
+    'expected parameters or a schema of zod',
+  ),
+  describe: anyFunction.optional(),
   samplesMs: anyFunction,
   peakBytes: anyFunction.optional(),
   cost: anyFunction.optional(),
   columns: z.array(column).optional(),
-  toTable: anyFunction.optional(),
-  toReport: anyFunction.optional(),
+  table: anyFunction.optional(),
+  overview: functions,
+  findings: functions,
+  chart: anyFunction.optional(),
+  sections: z.array(z.union([anyFunction, section])).optional(),
 });
 const benchmarkSchema = z.object({
   ...sweep,
+  describe: anyFunction,
   cellOf: anyFunction,
   samplesMs: anyFunction,
   peakBytes: anyFunction,

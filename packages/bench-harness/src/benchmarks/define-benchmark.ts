@@ -1,12 +1,16 @@
+import { z } from 'zod';
+import { cellWords } from '../parameters/cell-names.ts';
+import { cellSchema } from '../parameters/cell-schema.ts';
+import type { Parameters as CellParameters } from '../parameters/parameter.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { withBusyMachine } from '../report/busy-machine.ts';
+import { interpret } from '../report/measurement.ts';
 import { withMixedCode } from '../report/mixed-code.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
-import { defaultReport } from './default-report.ts';
-import { defaultTable } from './default-table.ts';
-import type { Benchmark, BenchmarkDefinition } from './definition.ts';
+import type { Benchmark, BenchmarkDefinition, CellDeclaration } from './definition.ts';
+import { presentFindings, presentReport, presentTable } from './present.ts';
 import { readable } from './readable.ts';
 
 /** Checks a benchmark, and fills in what its definition leaves to the defaults. Throws an ArgumentError. */
@@ -19,25 +23,58 @@ export function defineBenchmark<
   definition: BenchmarkDefinition<Parameters, Cell, Settings, Result>,
 ): Benchmark<Parameters, Cell, Settings, Result> {
   checkDefinition('defineBenchmark', definition);
-  const read = ({ result, parameters }: CellRecord) =>
-    [definition.result.parse(result), definition.cell.parse(parameters)] as const;
-  const describe = ({ parameters }: CellRecord) => definition.describe(definition.cell.parse(parameters));
-  const toTable = definition.toTable ?? ((records) => defaultTable(definition, records));
-  const toReport = definition.toReport ?? ((records) => defaultReport(definition, records, toTable(records)));
+  const { cell, cellParameters } = declarationOf(definition);
+  const describe = definition.describe ?? ((each: Cell) => cellWords(cellParameters, each).join(' · '));
+  const schemas = { ...definition, cell, describe };
+  const shown = { ...definition, describe, cellParameters };
+  const read = <T>(records: readonly CellRecord[], of: (cells: ReturnType<typeof interpretAll>) => T): T =>
+    readable(schemas, records, () => of(interpretAll(records)));
+  const interpretAll = (records: readonly CellRecord[]) =>
+    records.map((record) => interpret(schemas, record));
+  const nameOf = ({ parameters }: CellRecord) => describe(cell.parse(parameters));
   return {
     ...definition,
-    cellOf: (record) => readable(definition, [record], () => definition.cell.parse(record.parameters)),
-    samplesMs: (record) => readable(definition, [record], () => definition.samplesMs(...read(record))),
-    peakBytes: (record) =>
-      readable(definition, [record], () => definition.peakBytes?.(...read(record)) ?? null),
-    toTable: (records) => readable(definition, records, () => toTable(records)),
+    describe,
+    cellParameters,
+    cellOf: (record) => readable(schemas, [record], () => cell.parse(record.parameters)),
+    samplesMs: (record) => read([record], ([each]) => each!.samplesMs),
+    peakBytes: (record) => read([record], ([each]) => each!.peakBytes),
+    toTable: (records) => read(records, (cells) => presentTable(shown, cells)),
+    toOverview: (records) =>
+      read(records, (cells) => {
+        const blocks = definition.overview?.flatMap((each) => each(cells)) ?? [];
+        return {
+          tables: blocks.filter((block) => block.kind === 'table'),
+          notes: blocks.flatMap((block) => (block.kind === 'note' ? [block.text] : [])),
+          findings: presentFindings(shown, cells),
+        };
+      }),
     toReport: (records) =>
-      readable(definition, records, () =>
-        withUnmeasured(
-          withBusyMachine(withMixedCode(toReport(records), records), records, describe),
+      read(records, (cells) => {
+        const report = presentReport(shown, cells);
+        return withUnmeasured(
+          withBusyMachine(withMixedCode(report, records), records, nameOf),
           records,
-          describe,
-        ),
-      ),
+          nameOf,
+        );
+      }),
   };
+}
+
+/** The schema of cells, and their parameters where they are declared. */
+function declarationOf<Cell extends JsonObject>({
+  cell,
+  cellParameters: said = {},
+}: {
+  readonly cell: CellDeclaration<Cell>;
+  readonly cellParameters?: CellParameters;
+}): { cell: z.ZodType<Cell>; cellParameters: CellParameters } {
+  if (isSchema(cell)) return { cell, cellParameters: said };
+  const cellParameters = cell as unknown as CellParameters;
+  return { cell: cellSchema(cellParameters) as unknown as z.ZodType<Cell>, cellParameters };
+}
+
+/** A schema of zod, of any copy or version of it. */
+function isSchema<Cell>(declared: CellDeclaration<Cell>): declared is z.ZodType<Cell> {
+  return typeof (declared as z.ZodType).parse === 'function';
 }

@@ -1,37 +1,22 @@
-import type { Column, Report, Table } from '@roofline/reports';
+import type { Block, Report, Section, Table } from '@roofline/reports';
 import type { z } from 'zod';
 import type { AttentionShape } from '../attention/shape.ts';
-import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
+import type { Parameter, Parameters as DeclaredParameters } from '../parameters/parameter.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import type { ColumnOf } from '../report/declared-table.ts';
+import type { Measured, Measurement, StepCost } from '../report/measurement.ts';
+import type { CellTask } from '../runner/cell-task.ts';
 
-/** What a cell may know besides its own parameters. */
-export interface CellContext<Settings extends JsonObject> {
-  readonly settings: Settings;
-  /** The device to measure on, resolved: `cpu`, `cuda:0`. */
-  readonly deviceLabel: string;
-  /** Updates the progress display; `done` of `total` steps. Throws when no one listens any more. */
-  progress(done: number, total: number, message?: string): void;
-}
-
-/** Work that runs in a process of its own. */
-export interface CellTask<Cell extends JsonObject, Settings extends JsonObject, Result extends JsonObject> {
-  /** Of a benchmark letters, digits, `_`, `-` and `.`: its records, anchors and files have it. */
-  readonly name: string;
-  /** Runs in the cell's process. A throw becomes a row that says so. */
-  measure(cell: Cell, context: CellContext<Settings>): Result | Promise<Result>;
-}
-
-/** A task of any parameters and results. */
-export type AnyTask = CellTask<JsonObject, JsonObject, JsonObject>;
-
-/** What the runner needs of a benchmark, and what is the same in its definition and in the finished benchmark. */
+/** What the runner needs of a benchmark. */
 interface Sweep<
   Parameters,
   Cell extends JsonObject,
   Settings extends JsonObject,
   Result extends JsonObject,
-> extends CellTask<Cell, Settings, Result> {
+> extends Partial<CellTask<Cell, Settings, Result>> {
+  /** Letters, digits, `_`, `-` and `.`: records, anchors and files have it. */
+  readonly name: string;
   readonly title: string;
   readonly parameters: z.ZodType<Parameters>;
   /** What records hold of a cell, as it is read back from them. */
@@ -44,47 +29,74 @@ interface Sweep<
    * before the first cell.
    */
   flashAttention?(cell: Cell, settings: Settings): AttentionShape | null;
-  /** One short line for the progress display. */
-  describe(cell: Cell): string;
 }
 
-/** A column of a benchmark's table, and how its value follows from what was measured. */
-export interface ResultColumn<Cell, Result> extends Column {
-  value(result: Result, cell: Cell): number | string | null;
-  /** The standard deviation of the value, in its unit. */
-  deviation?(result: Result, cell: Cell): number | null;
+/** The parameters of a cell, each declared; or its schema, for cells of several kinds. */
+export type CellDeclaration<Cell> =
+  z.ZodType<Cell> | { readonly [K in keyof Cell]: Parameter<z.ZodType<Cell[K]>> };
+
+/** A section of a report: its blocks follow from the measurements, and without any there is no section. */
+export interface SectionOf<Cell extends JsonObject, Result> {
+  /** Unique in its report. */
+  readonly id: string;
+  readonly title: string;
+  readonly text?: readonly string[] | ((cells: Measurements<Cell, Result>) => readonly string[]);
+  readonly blocks: readonly BlocksOf<Cell, Result>[];
 }
 
-/** The work of one step of a cell, which the measured ceilings turn into the least time it could take. */
-export interface StepCost {
-  /** One after the other; their floors add up. */
-  readonly phases: readonly PhaseWork[];
-  readonly dtype: BenchmarkDType;
+export type Measurements<Cell extends JsonObject, Result> = readonly Measurement<Cell, Result>[];
+/** Tables, plots and notes that follow from the measurements. */
+export type BlocksOf<Cell extends JsonObject, Result> = (
+  cells: Measurements<Cell, Result>,
+) => readonly Block[];
+/** What was found, one sentence each. */
+export type FindingsOf<Cell extends JsonObject, Result> = (
+  cells: Measurements<Cell, Result>,
+) => readonly string[];
+
+/**
+ * How records are shown. Each part has a default: a table of parameters, times, their share of the roof, memory and
+ * `columns`; findings about the times; and a section with that table and a plot of the times.
+ */
+interface Presentation<Cell extends JsonObject, Result> {
+  /** What the default table shows besides. */
+  readonly columns?: readonly ColumnOf<Measured<Cell, Result>>[];
+  /** The table that the command prints. */
+  readonly table?: (cells: Measurements<Cell, Result>) => Table;
+  /** What the command prints below it. */
+  readonly overview?: readonly BlocksOf<Cell, Result>[];
+  /** The most telling first. How many cells could not be measured is said after them. */
+  readonly findings?: readonly FindingsOf<Cell, Result>[];
+  /** Above all sections. */
+  readonly chart?: (cells: Measurements<Cell, Result>) => Report['chart'] | null;
+  /** Several where each cell has one. */
+  readonly sections?: readonly (
+    SectionOf<Cell, Result> | ((cells: Measurements<Cell, Result>) => readonly Section[])
+  )[];
 }
 
 /**
- * A benchmark: its parameters with their sweeps, the thing to time, what it costs, and how its records are reported.
+ * A benchmark: its parameters with their sweeps, the thing to time, what it costs, and how its records are shown.
  * `Settings` are the parameters that all cells of one results folder share; `Cell` holds those that are swept.
- * Without `toTable` and `toReport` both follow from the parameters, `samplesMs`, `cost` and `columns`.
  */
 export interface BenchmarkDefinition<
   Parameters,
   Cell extends JsonObject,
   Settings extends JsonObject,
   Result extends JsonObject,
-> extends Sweep<Parameters, Cell, Settings, Result> {
-  /** A cell's parameters, as they are read back from records. */
-  readonly cell: z.ZodType<Cell>;
-  /** The samples that `roofline compare` contrasts, and that the default table and report show; may be none. */
+>
+  extends Sweep<Parameters, Cell, Settings, Result>, Presentation<Cell, Result> {
+  readonly cell: CellDeclaration<Cell>;
+  /** Of cells of several kinds, whose `cell` is a schema: how their parameters are said. */
+  readonly cellParameters?: DeclaredParameters;
+  /** One short line for a cell; without it the words of its parameters. */
+  describe?(cell: Cell): string;
+  /** The samples that are timed: tables summarize and `roofline compare` contrasts them. May be none. */
   samplesMs(result: Result, cell: Cell): readonly number[];
   /** The peak memory that `roofline compare` contrasts; null, as without the function, where there is none. */
   peakBytes?(result: Result, cell: Cell): number | null;
   /** Null where nothing is known of a cell's work. */
   cost?(result: Result, cell: Cell): StepCost | null;
-  /** What the default table shows besides the parameters and the times. */
-  readonly columns?: readonly ResultColumn<Cell, Result>[];
-  toTable?(records: readonly CellRecord[]): Table;
-  toReport?(records: readonly CellRecord[]): Report;
 }
 
 /** A benchmark as the runner, the records and the reports take it. */
@@ -94,6 +106,10 @@ export interface Benchmark<
   Settings extends JsonObject,
   Result extends JsonObject,
 > extends Sweep<Parameters, Cell, Settings, Result> {
+  /** One short line for the progress display. */
+  describe(cell: Cell): string;
+  /** Those that its cells declare. */
+  readonly cellParameters: DeclaredParameters;
   /** The cell of a record, with the defaults of what older records lack. */
   cellOf(record: CellRecord): Cell;
   /** The samples of a measured cell that `roofline compare` contrasts. */
@@ -102,6 +118,13 @@ export interface Benchmark<
   peakBytes(record: CellRecord): number | null;
   /** The table that the command prints, one row a record; its rows are also the command's `--json` output. */
   toTable(records: readonly CellRecord[]): Table;
+  /** What the command prints below it, and then what was found. */
+  toOverview(records: readonly CellRecord[]): {
+    readonly tables: readonly Table[];
+    /** Warnings, which are told under --json too. */
+    readonly notes: readonly string[];
+    readonly findings: readonly string[];
+  };
   toReport(records: readonly CellRecord[]): Report;
 }
 

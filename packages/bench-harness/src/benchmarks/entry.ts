@@ -1,5 +1,9 @@
 import type { Command } from '../cli/command.ts';
-import type { AnyBenchmark, AnyTask } from './definition.ts';
+import type { AnyBenchmark } from './definition.ts';
+import type { AnyTask } from '../runner/cell-task.ts';
+
+/** `measure` of any task: its entry, not the compiler, sees to it that parameters and settings fit. */
+type Measure = (cell: never, context: never) => unknown;
 
 /**
  * What is known of a benchmark before anything of it is loaded. Modules of entries import only types, so that
@@ -10,6 +14,8 @@ export interface BenchmarkEntry {
   readonly name: string;
   /** Loads what `defineBenchmark` made. */
   definition(): Promise<AnyBenchmark>;
+  /** Loads what its cells run in processes of their own, where the definition does not hold it: nothing that reports. */
+  measure?(): Promise<Measure>;
   readonly command?: {
     /** Its line of `roofline --help`. */
     readonly summary: string;

@@ -1,5 +1,4 @@
 import yargs, { type Argv, type Options } from 'yargs';
-import { commandEntries } from '../commands/all.ts';
 import { EXIT, UsageError } from '../errors.ts';
 import { packageVersions } from '../records/package-versions.ts';
 import { checkWords } from './check-words.ts';
@@ -10,15 +9,15 @@ import { tell } from './output.ts';
 import { widthOf } from './terminal.ts';
 import { NO_COMMAND, usageMessage } from './usage-message.ts';
 
-/** Runs the command line and returns its exit code; see EXIT. */
-export async function main(words: readonly string[]): Promise<number> {
+/** Runs one of the commands and returns its exit code; see EXIT. */
+export async function main(words: readonly string[], entries: readonly CommandEntry[]): Promise<number> {
   let exitCode: number = EXIT.ok;
   try {
-    const commands = await loadNamed(words);
-    const entry = namedFirst(words);
+    const commands = await loadNamed(words, entries);
+    const entry = namedFirst(words, entries);
     if (entry !== undefined && words[0] !== COMPLETION_WORD)
       checkWords(words, entry, commands.get(entry.name)!.flags);
-    await buildParser(words, commands, (code) => (exitCode = code)).parseAsync();
+    await buildParser(words, { entries, commands }, (code) => (exitCode = code)).parseAsync();
     return exitCode;
   } catch (error) {
     // What is wrong with a line that is not finished would be printed into the prompt.
@@ -29,27 +28,30 @@ export async function main(words: readonly string[]): Promise<number> {
 /** The commands by name. Those that no word names are listed in help, and never loaded. */
 type LoadedCommands = ReadonlyMap<string, Command>;
 
-async function loadNamed(words: readonly string[]): Promise<LoadedCommands> {
-  const named = commandEntries.filter(({ name }) => words.includes(name));
+async function loadNamed(
+  words: readonly string[],
+  entries: readonly CommandEntry[],
+): Promise<LoadedCommands> {
+  const named = entries.filter(({ name }) => words.includes(name));
   return new Map(await Promise.all(named.map(async ({ name, load }) => [name, await load()] as const)));
 }
 
 /** The command that is meant: others among the words may be folders. */
-function namedFirst(words: readonly string[]): CommandEntry | undefined {
-  const name = words.find((word) => commandEntries.some((entry) => entry.name === word));
-  return commandEntries.find((entry) => entry.name === name);
+function namedFirst(words: readonly string[], entries: readonly CommandEntry[]): CommandEntry | undefined {
+  const name = words.find((word) => entries.some((entry) => entry.name === word));
+  return entries.find((entry) => entry.name === name);
 }
 
 function buildParser(
   words: readonly string[],
-  commands: LoadedCommands,
+  { entries, commands }: { entries: readonly CommandEntry[]; commands: LoadedCommands },
   onExitCode: (code: number) => void,
 ): Argv {
-  const meant = namedFirst(words);
+  const meant = namedFirst(words, entries);
   const inWords = (message: string) =>
     usageMessage(message, {
       words,
-      commandNames: commandEntries.map((entry) => entry.name),
+      commandNames: entries.map((entry) => entry.name),
       entry: meant,
       flagNames: Object.keys(commands.get(meant?.name ?? '')?.flags ?? {}),
     });
@@ -64,9 +66,7 @@ function buildParser(
     .completion(
       'completion',
       'Print the script for tab completion: roofline completion >> ~/.bashrc',
-      completeWords(commands, (name) =>
-        commandEntries.some((entry) => entry.name === name && entry.positionals),
-      ),
+      completeWords(commands, (name) => entries.some((entry) => entry.name === name && entry.positionals)),
     )
     .alias({ help: 'h', version: 'V' })
     // Messages are in one language, whatever the locale.
@@ -80,7 +80,7 @@ function buildParser(
     .epilogue(
       'Exit codes: 0 all measured, 1 a failure, 2 wrong usage, 3 some cells ran out of memory, 130 interrupted.',
     );
-  for (const entry of commandEntries) addCommand(parser, entry, commands.get(entry.name), onExitCode);
+  for (const entry of entries) addCommand(parser, entry, commands.get(entry.name), onExitCode);
   return parser;
 }
 

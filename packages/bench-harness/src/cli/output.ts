@@ -18,6 +18,11 @@ export function printLine(text = ''): void {
   process.stdout.write(`${withoutCodes(text)}\n`);
 }
 
+/** Prose of a report, without its markup. */
+export function printProse(prose: string): void {
+  printLine(prose.replace(/\*\*|`/g, '').replace(/\[([^\]]+)\]\([^)]*\)/g, '$1'));
+}
+
 /** What people want to know while they wait, or besides the result; never mixed into piped output. */
 export function tell(text: string): void {
   process.stderr.write(`${withoutCodes(text)}\n`);

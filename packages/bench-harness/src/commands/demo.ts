@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePath } from '../cli/option-values.ts';
 import { printLine, tell } from '../cli/output.ts';
-import { modes, type E2eParameters } from '../benchmarks/e2e/parameters.ts';
+import { modes } from '../benchmarks/e2e/parameters.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
-import { loadPresets } from '../cli/flags/model-flags.ts';
+import { loadPresets } from '../model/flags.ts';
 
 export const demoCommand = defineCommand({
   flags: {
@@ -18,7 +18,7 @@ export const demoCommand = defineCommand({
   },
   examples: [['roofline demo', 'measures for some seconds and says where the report lies']],
   async run({ device, out = freshFolder(), json }) {
-    const { runBenchmark } = await import('../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../benchmarks/run-benchmark.ts');
     const { e2eBenchmark } = await import('../benchmarks/e2e/benchmark.ts');
     const { writeReport } = await import('../report/write-report.ts');
     const presets = await loadPresets();
@@ -39,19 +39,11 @@ export const demoCommand = defineCommand({
   },
 });
 
-function demoParameters(size: string, presets: Awaited<ReturnType<typeof loadPresets>>): E2eParameters {
+function demoParameters(size: string, presets: Awaited<ReturnType<typeof loadPresets>>) {
   return {
-    models: [{ size, shape: presets[size]! }],
-    contexts: [64, 128],
-    batches: [4],
-    modes: [...modes],
-    dtypes: ['float32'],
-    attentions: ['plain'],
-    warmup: 3,
-    steps: 10,
-    seed: 0,
-    peer: null,
-    peerAttentions: ['plain'],
+    model: [{ size, shape: presets[size]! }],
+    ...{ context: [64, 128], batch: [4], mode: modes, dtype: ['float32'] },
+    ...{ warmup: 3, steps: 10, seed: 0, peer: null },
   };
 }
 

@@ -1,6 +1,6 @@
 import { costOf, countParametersByModule } from '@roofline/transformer';
 import type { Table } from '@roofline/reports';
-import type { ModelShape, NamedModel } from '../benchmarks/e2e/parameters.ts';
+import type { ModelShape, NamedModel } from '../model/shape.ts';
 import { phaseWork } from '../benchmarks/e2e/phase-work.ts';
 
 /** What `roofline model --json` prints. Sizes in bytes, for training in float32 with AdamW. */

@@ -3,13 +3,7 @@ import { parseWholeNumber } from '../cli/option-values.ts';
 import { printJson, printLine } from '../cli/output.ts';
 import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import {
-  chooseModels,
-  loadPresets,
-  modelFlags,
-  sizeFlag,
-  type ModelArguments,
-} from '../cli/flags/model-flags.ts';
+import { chooseModels, loadPresets, modelFlags, sizeFlag, type ModelArguments } from '../model/flags.ts';
 
 export const modelCommand = defineCommand({
   flags: {

@@ -1,6 +1,6 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePath } from '../cli/option-values.ts';
-import { printJson, printLine, tell } from '../cli/output.ts';
+import { printJson, printLine, printProse, tell } from '../cli/output.ts';
 import { EXIT } from '../errors.ts';
 
 export const reportCommand = defineCommand({
@@ -32,14 +32,9 @@ export const reportCommand = defineCommand({
     if (json) {
       printJson({ html, files, report });
     } else {
-      for (const sentence of report.summary) printLine(plainText(sentence));
+      for (const sentence of report.summary) printProse(sentence);
       printLine(`Report: ${html} and ${files.length - 1} files next to it`);
     }
     return EXIT.ok;
   },
 });
-
-/** Prose without its markup. */
-function plainText(prose: string): string {
-  return prose.replace(/\*\*|`/g, '').replace(/\[([^\]]+)\]\([^)]*\)/g, '$1');
-}

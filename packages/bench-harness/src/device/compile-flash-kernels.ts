@@ -2,7 +2,7 @@ import { type FlashAttentionGpu, flashAttentionKernels } from '@roofline/flash-a
 import { RooflineError } from '@roofline/tensor-core';
 import { compileKernels } from '@roofline/cuda';
 import { isCausal, type AttentionShape } from '../attention/shape.ts';
-import type { CellTask } from '../benchmarks/definition.ts';
+import type { CellTask } from '../runner/cell-task.ts';
 
 export type CompileFlashKernelsJob = {
   shapes: AttentionShape[];

@@ -10,7 +10,7 @@ import {
   type Device,
   type Tensor,
 } from '@roofline/tensor-core';
-import type { CellTask } from '../benchmarks/definition.ts';
+import type { CellTask } from '../runner/cell-task.ts';
 import type { BenchmarkDType, Ceilings } from '../measuring/ceilings.ts';
 
 /** Sizes of the square matrices. */

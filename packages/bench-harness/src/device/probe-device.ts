@@ -1,5 +1,5 @@
 import { cudaAvailable, device, diagnose, RooflineError } from '@roofline/tensor-core';
-import type { CellTask } from '../benchmarks/definition.ts';
+import type { CellTask } from '../runner/cell-task.ts';
 import type { DeviceDescription } from '../records/environment.ts';
 import type { DiagnosisEntry } from './diagnosis.ts';
 import type { ProbeResult } from './probe-schema.ts';

@@ -1,4 +1,3 @@
-import { WIDE_SPREAD } from '@roofline/reports';
 import { max, mean, median, min, sampleStandardDeviation } from 'simple-statistics';
 import { z } from 'zod';
 import { checkArgument, samples as someSamples } from '../check-argument.ts';
@@ -56,25 +55,6 @@ export function quantile(samples: readonly number[], share: number): number {
   const above = sorted[Math.ceil(position)]!;
   // Between two infinite ones there is nothing to calculate.
   return below === above ? below : below + (above - below) * (position - Math.floor(position));
-}
-
-/** Standard deviation over mean. */
-export function relativeSpread(summary: Summary): number {
-  return summary.mean === 0 ? 0 : summary.std / summary.mean;
-}
-
-export function hasWideSpread(summary: Summary): boolean {
-  return relativeSpread(summary) > WIDE_SPREAD;
-}
-
-/** So few that a third of them may lie below another by chance are not judged. */
-const FEWEST_JUDGED = 9;
-
-/** Whether each of the last third of the samples, in the order they were taken, is over 5 % below any of the first. */
-export function becameFaster(samples: readonly number[]): boolean {
-  if (samples.length < FEWEST_JUDGED) return false;
-  const third = Math.floor(samples.length / 3);
-  return Math.max(...samples.slice(-third)) < (1 - WIDE_SPREAD) * Math.min(...samples.slice(0, third));
 }
 
 /** A ratio and the bounds of its 95 % confidence interval, NaN where there is none. */

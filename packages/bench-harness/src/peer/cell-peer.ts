@@ -1,11 +1,10 @@
 import type { Device } from '@roofline/tensor-core';
 import { z } from 'zod';
-import type { CellContext } from '../benchmarks/definition.ts';
-import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
+import type { CellContext } from '../runner/cell-task.ts';
 import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';
 import type { PeerError } from './python-peer.ts';
-import { type PeerDescription, TorchPeer } from './torch-peer.ts';
+import { type PeerDescription, type PeerJob, TorchPeer } from './torch-peer.ts';
 
 /** Why a cell has nothing from the peer. */
 export const failedPeer = z.object({ status: z.enum(['failed', 'out-of-memory']), error: cellError });
@@ -23,10 +22,25 @@ export function startPeer(device: Device): TorchPeer {
   return new TorchPeer(peerPython(), threadsOf(device));
 }
 
+/** What the peer is to know of a cell. */
+type PeerCell = Omit<PeerJob, 'config' | 'attention' | 'execution' | 'device' | 'seed' | 'threads'> & {
+  readonly shape: PeerJob['config'];
+  readonly peerAttention: PeerJob['attention'];
+  readonly peerExecution: PeerJob['execution'];
+};
+
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
 export function prepareCell(
   peer: TorchPeer,
-  { shape: config, context, batch, mode, dtype, peerAttention: attention, peerExecution: execution }: E2eCell,
+  {
+    shape: config,
+    context,
+    batch,
+    mode,
+    dtype,
+    peerAttention: attention,
+    peerExecution: execution,
+  }: PeerCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
 ): Promise<PeerDescription> {

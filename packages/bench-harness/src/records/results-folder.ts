@@ -8,7 +8,7 @@ import { canonicalJson, type JsonObject } from './json.ts';
 import { lockFolder } from './folder-lock.ts';
 import { describeValue } from './describe-value.ts';
 import { makeFolders } from '@roofline/cuda/host';
-import { inWords } from '../report/values-in-words.ts';
+import { inWords } from '../parameters/words.ts';
 import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';
 import { readResultsFile, ResultsWriter } from './results-file.ts';
 

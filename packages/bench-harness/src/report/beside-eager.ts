@@ -1,39 +1,7 @@
-import type { Column, Row } from '@roofline/reports';
 import type { Compilation } from '../execution/compilation.ts';
 import { ratioOfMedians, summarize } from '../measuring/statistics.ts';
-
-/** Columns that compare what runs compiled with the same run eagerly. */
-export const besideEagerColumns: readonly Column[] = [
-  { key: 'eagerMs', label: 'Eager', unit: 'ms', kind: 'duration', description: 'Median of the device time.' },
-  { key: 'compiledMs', label: 'Compiled', unit: 'ms', kind: 'duration', emphasis: 'strong' },
-  {
-    key: 'ratio',
-    label: 'Compiled / eager',
-    kind: 'ratio',
-    emphasis: 'strong',
-    description: 'Of the medians: below 1 is faster compiled.',
-  },
-  {
-    key: 'compileMs',
-    label: 'Compiling',
-    unit: 'ms',
-    kind: 'duration',
-    description: 'By the wall clock: the calls until the first that ran as a program, that one included.',
-  },
-  {
-    key: 'paysAfter',
-    label: 'Pays after',
-    unit: 'calls',
-    kind: 'number',
-    description: 'Calls after which compiling has saved more wall time than it took.',
-  },
-  {
-    key: 'memoryRatio',
-    label: 'Memory ratio',
-    kind: 'ratio',
-    description: 'Of the peaks, compiled over eager.',
-  },
-];
+import type { ColumnOf } from './declared-table.ts';
+import { column } from './standard-columns.ts';
 
 /** Samples of one way to run, and the most bytes that it held. */
 export interface TimedWay {
@@ -42,14 +10,40 @@ export interface TimedWay {
   readonly peakBytes: number;
 }
 
-export function besideEager(eager: TimedWay, compiled: TimedWay, compilation: Compilation | null): Row {
-  const savedMs = summarize(eager.wallMs).median - summarize(compiled.wallMs).median;
-  return {
-    eagerMs: summarize(eager.deviceMs).median,
-    compiledMs: summarize(compiled.deviceMs).median,
-    ratio: ratioOfMedians(compiled.deviceMs, eager.deviceMs).ratio,
-    compileMs: compilation?.durationMs ?? null,
-    paysAfter: compilation && savedMs > 0 ? Math.ceil(compilation.durationMs / savedMs) : null,
-    memoryRatio: compiled.peakBytes / eager.peakBytes,
-  };
+/** What runs compiled, and the same run eagerly. */
+export interface BesideEager {
+  readonly eager: TimedWay;
+  readonly compiled: TimedWay;
+  readonly compilation: Compilation | null;
+}
+
+const median = (samples: readonly number[]) => summarize(samples).median;
+
+/** Columns that compare the two. */
+export const besideEagerColumns: readonly ColumnOf<BesideEager>[] = [
+  column.ms('eagerMs', 'Eager', ({ eager }) => median(eager.deviceMs), {
+    description: 'Median of the device time.',
+  }),
+  column.ms('compiledMs', 'Compiled', ({ compiled }) => median(compiled.deviceMs), { emphasis: 'strong' }),
+  column.ratio(
+    'ratio',
+    'Compiled / eager',
+    ({ eager, compiled }) => ratioOfMedians(compiled.deviceMs, eager.deviceMs).ratio,
+    { emphasis: 'strong', description: 'Of the medians: below 1 is faster compiled.' },
+  ),
+  column.ms('compileMs', 'Compiling', ({ compilation }) => compilation?.durationMs ?? null, {
+    description: 'By the wall clock: the calls until the first that ran as a program, that one included.',
+  }),
+  column.number('paysAfter', 'Pays after', callsUntilItPays, {
+    unit: 'calls',
+    description: 'Calls after which compiling has saved more wall time than it took.',
+  }),
+  column.ratio('memoryRatio', 'Memory ratio', ({ eager, compiled }) => compiled.peakBytes / eager.peakBytes, {
+    description: 'Of the peaks, compiled over eager.',
+  }),
+];
+
+function callsUntilItPays({ eager, compiled, compilation }: BesideEager): number | null {
+  const savedMs = median(eager.wallMs) - median(compiled.wallMs);
+  return compilation && savedMs > 0 ? Math.ceil(compilation.durationMs / savedMs) : null;
 }

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { formatRatio, type Row, type Table } from '@roofline/reports';
-import { anyNumber, checkArgument } from '../check-argument.ts';
+import { anyNumber, anyObject, checkArgument } from '../check-argument.ts';
 import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import type { BenchmarkEntry } from '../benchmarks/entry.ts';
 import { benchmarksOf } from '../benchmarks/registry.ts';
 import { describeValue } from '../records/describe-value.ts';
+import type { Parameters } from '../parameters/parameter.ts';
 import { deviceIdentity } from '../records/environment.ts';
 import { canonicalJson, type Json } from '../records/json.ts';
 import { type CellRecord, checkRecords, recordSchema } from '../records/record.ts';
@@ -15,8 +16,9 @@ import {
   summarize,
   type RatioEstimate,
 } from '../measuring/statistics.ts';
-import { parameterColumns, parameterValues } from './compared-parameters.ts';
-import { inWords, statusInWords } from './values-in-words.ts';
+import { comparedColumns, comparedValues } from './compared-parameters.ts';
+import { statusInWords } from './values-in-words.ts';
+import { inWords } from '../parameters/words.ts';
 
 /** The same cell in two sets of records. */
 export interface Comparison {
@@ -32,6 +34,8 @@ export interface Comparison {
   } | null;
   /** Peak memory after over before, which has no noise; null unless both have one. */
   readonly memoryRatio: number | null;
+  /** Those that the benchmark declares. */
+  readonly parameters?: Parameters;
 }
 
 /**
@@ -67,6 +71,7 @@ function compareCell(benchmark: AnyBenchmark, before: CellRecord, after: CellRec
     cell: cellName(benchmark, before),
     before,
     after,
+    parameters: benchmark.cellParameters,
     times: areMeasured ? compareTimes(benchmark, before, after) : null,
     memoryRatio: areMeasured ? compareMemory(benchmark, before, after) : null,
   };
@@ -208,6 +213,7 @@ const comparisonList = z.array(
       })
       .nullable(),
     memoryRatio: anyNumber.nullable(),
+    parameters: anyObject.optional(),
   }),
 );
 
@@ -222,7 +228,7 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
     title: 'After over before',
     columns: [
       ...(isMixed ? [{ key: 'benchmark', label: 'Benchmark', kind: 'text' as const }] : []),
-      ...parameterColumns(comparisons.map(parameterValues)),
+      ...comparedColumns(comparisons),
       { key: 'beforeMs', label: 'Before', kind: 'duration', unitGroup: 'time' },
       { key: 'afterMs', label: 'After', kind: 'duration', unitGroup: 'time' },
       { key: 'ratio', label: 'Ratio', kind: 'ratio', emphasis: 'strong' },
@@ -236,7 +242,7 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
 
 function comparisonRow(comparison: Comparison): Row {
   const { before, after, times, memoryRatio } = comparison;
-  const cell = { benchmark: before.benchmark, ...parameterValues(comparison) };
+  const cell = { benchmark: before.benchmark, ...comparedValues(comparison) };
   if (times === null) {
     const unmeasured = before.status === 'ok' ? after : before;
     return {

@@ -1,24 +1,25 @@
 import type { Column, Row } from '@roofline/reports';
-import { sizeInWords } from '../benchmarks/allreduce/report/words.ts';
-import { plainParameters } from './cell-row.ts';
+import { parameterColumn, plainValues } from '../parameters/parameter-columns.ts';
+import { isPlain, parametersOf, type Parameters } from '../parameters/parameter.ts';
 import type { CellRecord } from '../records/record.ts';
-import { isUsual } from './configuration-columns.ts';
-import { parameterColumn } from './parameter-titles.ts';
 
-/** Ways to run, which are named where they are not the usual ones. */
-const ways: readonly string[] = ['attention', 'execution', 'peerAttention', 'peerExecution'];
-
-/** The parameters of a pair of cells; what records of an older version lack, those of a newer one have. */
-export function parameterValues({ before, after }: { before: CellRecord; after: CellRecord }): Row {
-  const { bytes, ...plain } = { ...plainParameters(after), ...plainParameters(before) };
-  // As the table of collectives has them.
-  return typeof bytes === 'number' ? { size: sizeInWords(bytes), bytes, ...plain } : { ...plain };
+/** A pair of cells, and the parameters that their benchmark declares. */
+interface Compared {
+  readonly before: CellRecord;
+  readonly after: CellRecord;
+  readonly parameters?: Parameters;
 }
 
-/** The columns of the parameters, titled as in the tables of reports. */
-export function parameterColumns(rows: readonly Row[]): Column[] {
-  const names = new Set(rows.flatMap((row) => Object.keys(row)));
-  names.delete('bytes');
-  const isTold = (name: string) => !ways.includes(name) || rows.some((row) => !isUsual(row[name]));
-  return [...names].filter(isTold).map((key) => parameterColumn(key));
+/** The parameters of a pair of cells; what records of an older version lack, those of a newer one have. */
+export function comparedValues({ before, after, parameters = {} }: Compared): Row {
+  return plainValues(parameters, { ...after.parameters, ...before.parameters });
+}
+
+/** Their columns, titled as in the tables of reports; those where all values go without saying are left out. */
+export function comparedColumns(comparisons: readonly Compared[]): Column[] {
+  const cells = comparisons.map(({ before, after }) => ({ ...after.parameters, ...before.parameters }));
+  const declared: Parameters = Object.assign({}, ...comparisons.map(({ parameters }) => parameters ?? {}));
+  return Object.entries(parametersOf(declared, cells))
+    .filter(([key, { usual }]) => cells.some((cell) => isPlain(cell[key]) && cell[key] !== usual))
+    .map(([key, each]) => parameterColumn(key, each, cells));
 }

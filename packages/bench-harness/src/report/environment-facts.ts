@@ -1,6 +1,6 @@
 import { formatBytes, formatNumber, formatPercent, type Report } from '@roofline/reports';
 import { dtypes, type Ceilings } from '../measuring/ceilings.ts';
-import { capitalize, inWords } from './values-in-words.ts';
+import { capitalize, inWords } from '../parameters/words.ts';
 import { describeValue } from '../records/describe-value.ts';
 import type { Json } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';

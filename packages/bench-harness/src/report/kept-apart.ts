@@ -1,6 +1,6 @@
 import type { CellRecord } from '../records/record.ts';
-import { plainParameters } from './cell-row.ts';
-import { inWords } from './values-in-words.ts';
+import { plainValues } from '../parameters/parameter-columns.ts';
+import { inWords } from '../parameters/words.ts';
 
 /**
  * Why no cell of `before` is one of `after`, in words: `dtype float32 before, bfloat16 after`. Their benchmarks, or the
@@ -10,8 +10,10 @@ export function keptApartBy(before: readonly CellRecord[], after: readonly CellR
   const benchmark = apart('benchmark', [before, after], (record) => record.benchmark);
   if (benchmark !== null) return benchmark;
   const [first] = before;
-  return Object.keys(plainParameters(first!))
-    .flatMap((name) => apart(name, [before, after], (record) => plainParameters(record)[name]) ?? [])
+  return Object.keys(plainValues({}, first!.parameters))
+    .flatMap(
+      (name) => apart(name, [before, after], (record) => plainValues({}, record.parameters)[name]) ?? [],
+    )
     .join('; ');
 }
 

@@ -1,5 +1,5 @@
-import type { Block } from '@roofline/reports';
-import { becameFaster, hasWideSpread, summarize } from '../measuring/statistics.ts';
+import { WIDE_SPREAD, type Block } from '@roofline/reports';
+import { summarize, type Summary } from '../measuring/statistics.ts';
 import { listSome } from './values-in-words.ts';
 
 /** A cell, and for each thing that was timed its samples in the order in which they were taken. */
@@ -29,4 +29,23 @@ export function spreadNotes(cells: readonly TimedCell[]): Block[] {
 function note(cells: readonly TimedCell[], text: (names: string) => string): Block[] {
   if (cells.length === 0) return [];
   return [{ kind: 'note', tone: 'warning', text: text(listSome(cells.map(({ name }) => name))) }];
+}
+
+/** Standard deviation over mean. */
+export function relativeSpread(summary: Summary): number {
+  return summary.mean === 0 ? 0 : summary.std / summary.mean;
+}
+
+export function hasWideSpread(summary: Summary): boolean {
+  return relativeSpread(summary) > WIDE_SPREAD;
+}
+
+/** So few that a third of them may lie below another by chance are not judged. */
+const FEWEST_JUDGED = 9;
+
+/** Whether each of the last third of the samples, in the order they were taken, is over 5 % below any of the first. */
+export function becameFaster(samples: readonly number[]): boolean {
+  if (samples.length < FEWEST_JUDGED) return false;
+  const third = Math.floor(samples.length / 3);
+  return Math.max(...samples.slice(-third)) < (1 - WIDE_SPREAD) * Math.min(...samples.slice(0, third));
 }

@@ -1,3 +1,6 @@
+import { formatRatio } from '@roofline/reports';
+import { logAverage } from 'simple-statistics';
+
 /** What was found for one cell. */
 export interface NamedValue {
   readonly name: string;
@@ -24,26 +27,19 @@ function isMonotonic(values: readonly number[]): boolean {
   return steps.every((step) => step >= 0) || steps.every((step) => step <= 0);
 }
 
+/** The geometric mean of ratios, and of several the least and the most: `**0.81×** (0.70× to 1.02×)`. */
+export function meanAndRange(ratios: readonly number[]): string {
+  const mean = `**${formatRatio(logAverage([...ratios]))}**`;
+  if (ratios.length === 1) return mean;
+  return `${mean} (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`;
+}
+
 const MOST_LISTED = 4;
 
 /** `small; xl; and 3 more`. */
 export function listSome(names: readonly string[]): string {
   const rest = names.length - MOST_LISTED;
   return names.slice(0, MOST_LISTED).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
-}
-
-/** For the start of a sentence or a column's head. */
-export function capitalize(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-/** Names that say too little when they are parted into words. */
-const names: Readonly<Record<string, string>> = { sweepsEager: 'eager steps in turn with compiled ones' };
-
-/** A name of a program's as words: `peerAttention` as `peer attention`. */
-export function inWords(name: string): string {
-  if (Object.hasOwn(names, name)) return names[name]!;
-  return name.replaceAll(/(?<=[a-z\d])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 /** `out of memory`. */

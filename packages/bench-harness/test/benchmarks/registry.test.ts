@@ -8,7 +8,7 @@ import { commandEntries } from '../../src/commands/all.ts';
 import { readResults } from '../../src/records/results-folder.ts';
 import { compareRecords } from '../../src/report/compare.ts';
 import { reportOfRecords } from '../../src/report/report-of-records.ts';
-import { loadTask } from '../../src/runner/tasks.ts';
+import { loadTask } from '../../src/benchmarks/tasks.ts';
 import { runSweep } from '../../src/runner/sweep.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { toyRecord } from '../fixtures/records.ts';
@@ -65,6 +65,7 @@ describe('the registry', () => {
         .sort();
     // The entry of cuda that loads nothing of a GPU.
     expect(packagesOf('cli/main.ts')).toEqual(['@roofline/cuda/host', 'yargs']);
+    expect(packagesOf('commands/all.ts')).toEqual([]);
     // Before the version of Node.js is checked nothing is loaded that it may not be able to read.
     expect(packagesOf('cli.ts')).toEqual([]);
   });
@@ -89,7 +90,7 @@ describe('a benchmark of one folder and one line', () => {
     const entries = [...benchmarkEntries, tiny];
     const report = await reportOfRecords([...records, toyRecord()], entries);
     expect(report.sections.map(({ id }) => id)).toEqual(['tiny-tiny-results', 'e2e-times', 'e2e-plots']);
-    expect(renderMarkdown(report)).toContain('| 2    | 3.0 ± 1.0 | ');
+    expect(renderMarkdown(report)).toContain('|    2 | 3.0 ± 1.0 | ');
     const [first] = await compareRecords(records, records, entries);
     expect(first).toMatchObject({ cell: 'tiny: size 2', times: { beforeMs: 3 }, memoryRatio: null });
   });

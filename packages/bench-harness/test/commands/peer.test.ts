@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { interpretProfile } from '../../src/benchmarks/profile/interpret.ts';
 import { levelSums } from '../../src/benchmarks/profile/report/range-levels.ts';
 import { cellRecord } from '../../src/records/record.ts';
+import { interpretProfile } from '../fixtures/profiles.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { torchPython } from '../fixtures/torch.ts';

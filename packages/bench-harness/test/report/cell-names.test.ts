@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest';
-import { cellNames } from '../../src/report/cell-names.ts';
+import { stepParameters, type E2eCell } from '../../src/benchmarks/e2e/parameters.ts';
+import * as parameters from '../../src/parameters/cell-names.ts';
 import { toyCell } from '../fixtures/records.ts';
+
+const cellNames = (cells: readonly E2eCell[], keys?: readonly (keyof E2eCell)[]) =>
+  parameters.cellNames(stepParameters, cells, keys);
 
 it('names one cell by its size, and tells the rest apart', () => {
   const names = cellNames([toyCell]);

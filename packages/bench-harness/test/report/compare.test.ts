@@ -8,7 +8,9 @@ import {
 } from '../../src/report/compare.ts';
 import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
 import type { CellRecord } from '../../src/records/record.ts';
-import { parameterTitle } from '../../src/report/parameter-titles.ts';
+import { shapeParameters } from '../../src/attention/shape.ts';
+import { warmupCellParameters } from '../../src/benchmarks/warmup/parameters.ts';
+import { titleOf } from '../../src/parameters/parameter.ts';
 import { collectiveRecord } from '../fixtures/collective-records.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { outOfMemoryRecord, toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
@@ -74,19 +76,16 @@ describe('compareRecords', () => {
     const collective = collectiveRecord({ backend: 'gloo', ranks: 2, bytes: 10e6 });
     const { columns, rows } = await table([collective]);
     expect(columns.slice(0, 5).map(({ label }) => label)).toEqual([
-      'Size',
       'Op',
       'Backend',
       'Ranks',
+      'Size',
       'Dtype',
     ]);
     expect(rows[0]).toMatchObject({ size: '10 MB', bytes: 10e6 });
-    expect(['worldSize', 'headDimension', 'warmup', 'headCount'].map(parameterTitle)).toEqual([
-      'Ranks',
-      'd',
-      'Warm-up',
-      'Head count',
-    ]);
+    expect(titleOf('headDimension', shapeParameters.headDimension)).toBe('d');
+    expect(titleOf('warmup', warmupCellParameters.warmup)).toBe('Warm-up');
+    expect(titleOf('headCount')).toBe('Head count');
   });
 
   it('takes what a record of an older version lacks from the newer one', async () => {

@@ -24,17 +24,16 @@ const said =
 describe('where PyTorch has no time', () => {
   it('says why, each reason once', () => {
     const cells = [
-      { cell: toyCell, peer: tooOld },
-      { cell: { ...toyCell, context: 32 }, peer: tooOld },
-      { cell: toyCell, peer: failed('no memory') },
-      { cell: toyCell, peer: null },
-      ...[1, 20].map((batch) => ({ cell: { ...toyCell, batch }, peer: spent(`${batch} GiB`) })),
+      { name: 'small', peer: tooOld },
+      { name: 'small, context 32', peer: tooOld },
+      { name: 'small', peer: failed('no memory') },
+      { name: 'small', peer: null },
+      ...[1, 20].map((batch) => ({ name: `batch ${batch}`, peer: spent(`${batch} GiB`) })),
     ];
     expect(peerFailures(cells)).toEqual([
-      said.replace(': Runtime', '; small · context 32 · batch 2 · train-step · float32: Runtime'),
-      'PyTorch could not run small · context 16 · batch 2 · train-step · float32: no memory.',
-      'PyTorch could not run small · context 16 · batch 1 · train-step · float32; small · context 16 · batch 20 · ' +
-        'train-step · float32: OutOfMemoryError in PyTorch: CUDA out of memory.',
+      'PyTorch could not run small; small, context 32: RuntimeError in PyTorch: torch.compile needs PyTorch 2.',
+      'PyTorch could not run small: no memory.',
+      'PyTorch could not run batch 1; batch 20: OutOfMemoryError in PyTorch: CUDA out of memory.',
     ]);
   });
 

@@ -2,7 +2,7 @@ import { renderHtml } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { reportOfRecords } from '../../src/report/report-of-records.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
-import { toyCell, toyRecord } from '../fixtures/records.ts';
+import { toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
 
 const warmup = toyRecord({}, { benchmark: 'warmup', parameters: { ...toyCell, warmup: 0 } });
 
@@ -21,8 +21,12 @@ describe('reportOfRecords', () => {
   });
 
   it('lets the parts give their findings in turns, and draws one chart above them', async () => {
-    const large = toyRecord({ size: 'xl' }, { settings: { ...toyRecord().settings, steps: 9 } });
-    const { summary, chart, sections } = await reportOfRecords([toyRecord(), large]);
+    const both = (size: string, changes: object) => [
+      toyRecord({ size }, changes),
+      toyRecord({ size, mode: 'forward' }, { ...changes, result: toyResult(2) }),
+    ];
+    const longer = { settings: { ...toyRecord().settings, steps: 9 } };
+    const { summary, chart, sections } = await reportOfRecords([...both('small', {}), ...both('xl', longer)]);
     expect(summary.map((sentence) => /^\[([^\]]+)/.exec(sentence)![1])).toEqual([
       ...['e2e (small)', 'e2e (xl)', 'e2e (small)', 'e2e (xl)'],
     ]);

@@ -1,36 +1,63 @@
 import { defineBenchmark } from '../define-benchmark.ts';
 import { factsOf } from './operations.ts';
 import {
-  type CollectiveCell,
   type CollectiveParameters,
   type CollectiveSettings,
-  collectiveCell,
   collectiveParameters,
   collectiveSettings,
+  collectiveSweep,
   expandCollectiveCells,
 } from './parameters.ts';
-import { interpretCollectives } from './report/interpret.ts';
-import { collectiveReport } from './report/report.ts';
-import { collectiveTable } from './report/tables.ts';
-import { describeCollective } from './report/words.ts';
-import { type CollectiveResult, collectiveResult } from './result.ts';
+import { bestFinding, peerFinding, wrongFinding } from './report/findings.ts';
+import { sidesOf } from './report/measured.ts';
+import { rankPlots, sizePlots } from './report/plots.ts';
+import { collectiveTable, fitTable, ncclTestsTable } from './report/tables.ts';
+import { collectiveResult } from './result.ts';
 
 /** All-reduce and the other collectives, between processes of one machine. */
 export const allreduceBenchmark = defineBenchmark({
   name: 'allreduce',
   title: 'Collectives',
-  parameters: collectiveParameters,
-  cell: collectiveCell,
+  parameters: collectiveSweep,
+  cell: collectiveParameters,
   result: collectiveResult,
   // It keeps what settings have, and leaves out what is swept.
   settings: (parameters: CollectiveParameters): CollectiveSettings => collectiveSettings.parse(parameters),
   expand: expandCollectiveCells,
-  describe: describeCollective,
-  async measure(cell: CollectiveCell, context): Promise<CollectiveResult> {
-    const { measureCollective } = await import('./measure.ts');
-    return await measureCollective(cell, context);
-  },
   samplesMs: ({ ours }, { op }) => ours[factsOf[op].compared]?.maxMs ?? [],
-  toTable: (records) => collectiveTable(interpretCollectives(records)),
-  toReport: collectiveReport,
+  table: (cells) => collectiveTable(sidesOf(cells)),
+  findings: [
+    (cells) => {
+      const sides = sidesOf(cells);
+      return [...bestFinding(sides), ...peerFinding(sides), ...wrongFinding(sides)];
+    },
+  ],
+  sections: [
+    {
+      id: 'bandwidths',
+      title: 'Times and bandwidths',
+      text: [
+        'Ranks are processes of one machine. Sides and placements take turns; in a turn all ranks meet, warm up and then ' +
+          'call again and again, each call timed on its own on the CPU, all of a turn between two events on a GPU. A time ' +
+          'is that of the slowest rank. Bandwidths are those of nccl-tests: algbw is the size over the time, busbw what ' +
+          'each link carries.',
+      ],
+      blocks: [
+        (cells) => {
+          const sides = sidesOf(cells);
+          return [collectiveTable(sides), ...sizePlots(sides), ...rankPlots(sides)];
+        },
+      ],
+    },
+    {
+      id: 'latency',
+      title: 'Latency and bandwidth',
+      blocks: [(cells) => fitTable(sidesOf(cells))],
+    },
+    {
+      id: 'nccl-tests-columns',
+      title: "In nccl-tests' columns",
+      blocks: [(cells) => [ncclTestsTable(sidesOf(cells))]],
+    },
+  ],
 });

@@ -1,20 +1,20 @@
 import { availableParallelism } from 'node:os';
 import type { InferredOptionTypes } from 'yargs';
-import { defineCommand, type Flags } from '../../cli/command.ts';
-import { choicesOf, dtypeChoices, peerChoice } from '../../cli/flags/choices.ts';
+import { defineCommand } from '../../cli/command.ts';
+import { peerChoice } from '../../cli/flags/choices.ts';
+import { sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import {
-  parseList,
-  parsePositiveNumber,
-  parseWholeNumber,
-  parseWholeNumbers,
-  single,
-} from '../../cli/option-values.ts';
+import { parseList, parsePositiveNumber, parseWholeNumber, single } from '../../cli/option-values.ts';
 import { requireBackend } from '../../device/require-backend.ts';
 import { UsageError } from '../../errors.ts';
 import { findPeer } from '../../peer/peer-setting.ts';
-import { collectiveDTypes, collectiveOps, pieceCount } from './operations.ts';
-import { type CollectiveBackend, backends, expandCollectiveCells } from './parameters.ts';
+import { pieceCount } from './operations.ts';
+import {
+  type CollectiveBackend,
+  collectiveParameters,
+  expandCollectiveCells,
+  worldSizes,
+} from './parameters.ts';
 import { parseSize, sizesBetween } from './sizes.ts';
 
 const sizeOf = (flag: string) => (given: string | readonly string[]) => parseSize(flag, single(flag, given));
@@ -23,19 +23,9 @@ const sizesOf = (flag: string) => {
   return (given: string | readonly string[]) => parse(given).map((text) => parseSize(flag, text));
 };
 const defaultSizes = [1e6, 1e7, 1e8, 1e9];
-const worldSizes = [2, 4, 6];
 
 const flags = {
-  op: { ...choicesOf('op', collectiveOps), default: 'allreduce', describe: 'Collectives to time' },
-  backend: {
-    ...choicesOf('backend', backends),
-    describe: 'What moves the data; nccl if not given where there are several GPUs, else gloo',
-  },
-  nproc: {
-    type: 'string',
-    describe: `Ranks; those of ${worldSizes.join()} for which there are GPUs or cores if not given`,
-    coerce: parseWholeNumbers('nproc', 1),
-  },
+  ...sweptFlagsOf(collectiveParameters),
   size: {
     type: 'string',
     describe: '1MB,10MB,100MB,1GB if not given; of all pieces together, as in nccl-tests',
@@ -49,7 +39,6 @@ const flags = {
     describe: 'each so many times the one before; 2 if not given',
     coerce: parsePositiveNumber('factor'),
   },
-  dtype: { ...dtypeChoices(collectiveDTypes), default: 'float32', describe: 'Of the elements' },
   iterations: {
     type: 'string',
     describe: 'Calls of a turn that count; 20 if not given, of Gloo 4',
@@ -71,7 +60,7 @@ const flags = {
     describe: 'Time torch.distributed with the same backend in turn (Python by ROOFLINE_PYTHON)',
   },
   ...sweepFlags,
-} as const satisfies Flags;
+} as const;
 
 type Arguments = InferredOptionTypes<typeof flags>;
 
@@ -83,15 +72,16 @@ export const allreduceCommand = defineCommand({
     ['roofline allreduce --op allgather,reducescatter -b 8 -e 128M -f 2', "nccl-tests' sweep"],
   ],
   async run(args) {
-    const sizes = chooseSizes(args);
+    const bytes = chooseSizes(args);
     const gpus = await countGpus();
-    const chosen: readonly CollectiveBackend[] = args.backend ?? [gpus > 1 ? 'nccl' : 'gloo'];
-    const onGpu = chosen.includes('nccl');
-    const ranks = args.nproc ?? ranksFor(onGpu ? gpus : availableParallelism());
-    const cells = { ops: args.op, backends: [...chosen], ranks, sizes, dtypes: args.dtype };
+    const swept = sweptBy(collectiveParameters, args);
+    const backend: readonly CollectiveBackend[] = swept.backend ?? [gpus > 1 ? 'nccl' : 'gloo'];
+    const onGpu = backend.includes('nccl');
+    const ranks = swept.ranks ?? ranksFor(onGpu ? gpus : availableParallelism());
+    const cells = { ...swept, backend: [...backend], ranks, bytes };
     checkElements(cells);
-    for (const backend of chosen) await requireBackend(backend);
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    for (const each of backend) await requireBackend(each);
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { allreduceBenchmark } = await import('./benchmark.ts');
     const peer = args.peer === undefined ? null : await findPeer();
     const { exitCode } = await runBenchmark(allreduceBenchmark, {

@@ -1,7 +1,7 @@
 import { mean, max } from 'simple-statistics';
 import { describeFailure, peerPython } from '../../peer/cell-peer.ts';
 import { UntilFailure } from '../../peer/until-failure.ts';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { measureLink } from './link.ts';
 import { measureLoopback } from './loopback.ts';
 import { type Placement, factsOf, pieceCount } from './operations.ts';

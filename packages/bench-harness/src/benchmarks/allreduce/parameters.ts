@@ -1,17 +1,42 @@
 import { z } from 'zod';
+import { cellSchema, combinations, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { dtypeSynonyms } from '../../parameters/dtype-synonyms.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { collectiveDTypes, collectiveOps } from './operations.ts';
+import { sizeInWords } from './size-in-words.ts';
+
+/** The numbers of ranks that are usual. */
+export const worldSizes = [2, 4, 6];
 
 export const backends = ['gloo', 'nccl'] as const;
 export type CollectiveBackend = (typeof backends)[number];
 
-export const collectiveCell = z.object({
-  op: z.enum(collectiveOps),
-  backend: z.enum(backends),
-  ranks: z.int().min(1),
-  bytes: z.int().positive(),
-  dtype: z.enum(collectiveDTypes),
-});
+export const collectiveParameters = {
+  op: parameter(z.enum(collectiveOps), {
+    flag: { default: 'allreduce', describe: 'Collectives to time' },
+  }),
+  backend: parameter(z.enum(backends), {
+    emphasis: 'strong',
+    flag: { describe: 'What moves the data; nccl if not given where there are several GPUs, else gloo' },
+  }),
+  ranks: parameter(z.int().min(1), {
+    words: (ranks) => (ranks === 1 ? '1 rank' : `${ranks} ranks`),
+    flag: {
+      name: 'nproc',
+      describe: `Ranks; those of ${worldSizes.join()} for which there are GPUs or cores if not given`,
+    },
+  }),
+  /** Of all pieces together, as in nccl-tests. */
+  bytes: parameter(z.int().positive(), {
+    ...{ title: 'Size', words: sizeInWords },
+    shown: { key: 'size', text: sizeInWords },
+  }),
+  dtype: parameter(z.enum(collectiveDTypes), {
+    flag: { default: 'float32', describe: 'Of the elements', synonyms: dtypeSynonyms },
+  }),
+};
+export const collectiveCell = cellSchema(collectiveParameters);
 export type CollectiveCell = z.infer<typeof collectiveCell>;
 
 export const collectiveSettings = z.object({
@@ -24,26 +49,14 @@ export const collectiveSettings = z.object({
 });
 export type CollectiveSettings = z.infer<typeof collectiveSettings>;
 
-export const collectiveParameters = collectiveSettings.extend({
-  ops: z.array(z.enum(collectiveOps)).min(1),
-  backends: z.array(z.enum(backends)).min(1),
-  ranks: z.array(z.int().min(1)).min(1),
-  sizes: z.array(z.int().positive()).min(1),
-  dtypes: z.array(z.enum(collectiveDTypes)).min(1),
+export const collectiveSweep = collectiveSettings.extend({
+  ...sweepSchemas(collectiveParameters),
 });
-export type CollectiveParameters = z.infer<typeof collectiveParameters>;
+export type CollectiveParameters = z.infer<typeof collectiveSweep>;
 
 export function expandCollectiveCells(
-  parameters: Pick<CollectiveParameters, 'ops' | 'backends' | 'ranks' | 'sizes' | 'dtypes'>,
+  parameters: Pick<CollectiveParameters, keyof CollectiveCell>,
 ): CollectiveCell[] {
-  const { ops, ranks, sizes, dtypes } = parameters;
-  return ops.flatMap((op) =>
-    dtypes.flatMap((dtype) =>
-      ranks.flatMap((count) =>
-        sizes.flatMap((bytes) =>
-          parameters.backends.map((backend) => ({ op, backend, ranks: count, bytes, dtype })),
-        ),
-      ),
-    ),
-  );
+  const { op, dtype, ranks, bytes, backend } = parameters;
+  return combinations({ op, dtype, ranks, bytes, backend });
 }

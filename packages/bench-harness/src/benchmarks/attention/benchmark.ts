@@ -1,39 +1,53 @@
 import { attentionWork } from '../../attention/work.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import {
-  attentionCell,
   attentionParameters,
-  describeAttentionCell,
+  attentionSweep,
   expandAttentionCells,
-  type AttentionCell,
   type AttentionParameters,
   type AttentionSettings,
 } from './parameters.ts';
-import { interpretAttention } from './report/interpret.ts';
-import { attentionReport } from './report/report.ts';
-import { attentionTable } from './report/tables.ts';
+import { besidePlainFindings, compiledFindings, roofFinding, spreadOfPasses } from './report/findings.ts';
+import { memoryPlots, timePlots } from './report/plots.ts';
+import { attentionTable, compiledTable, memoryTable } from './report/tables.ts';
 import { attentionResult, bothPasses } from './result.ts';
 
 /** Causal attention alone, without heads: its time and its memory by sequence and head dimension. */
 export const attentionBenchmark = defineBenchmark({
   name: 'attention',
   title: 'Attention',
-  parameters: attentionParameters,
-  cell: attentionCell,
+  parameters: attentionSweep,
+  cell: attentionParameters,
   result: attentionResult,
   settings: ({ warmup, steps, seed }: AttentionParameters): AttentionSettings => ({ warmup, steps, seed }),
   expand: expandAttentionCells,
-  describe: describeAttentionCell,
   flashAttention: ({ attention, batch, headDimension, sequence, dtype }) =>
     attention === 'flash' ? { batch, heads: 1, headDimension, sequence, dtype } : null,
-  async measure(cell: AttentionCell, context) {
-    // Only the cell's own process opens a device.
-    const { measureAttention } = await import('./measure.ts');
-    return measureAttention(cell, context);
-  },
   samplesMs: (result) => bothPasses(result).deviceMs,
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: (_, cell) => ({ phases: attentionWork({ ...cell, heads: 1 }, 'both'), dtype: cell.dtype }),
-  toTable: (records) => attentionTable(records.map(interpretAttention)),
-  toReport: attentionReport,
+  table: attentionTable,
+  overview: [compiledTable, memoryTable],
+  findings: [roofFinding, besidePlainFindings, compiledFindings],
+  sections: [
+    {
+      id: 'times',
+      title: 'Times',
+      text: [
+        'Each pass begins and ends with an idle device. The work that the roof is calculated of is 2 · batch · ' +
+          'sequence² · d FLOPs forward (half of what attention without a mask takes) and 2.5 times that backward.',
+      ],
+      blocks: [(cells) => [attentionTable(cells)], spreadOfPasses, compiledTable, timePlots],
+    },
+    {
+      id: 'memory',
+      title: 'Memory',
+      text: [
+        'With T = batch · sequence · d numbers in a tensor and S = batch · sequence² in the scores: plain attention ' +
+          'holds 5 T + S before backward and 6 T + 3 S at most; flash 5 T and at most 8 T, with one float32 number a ' +
+          'row, three in float32; tiled two a row.',
+      ],
+      blocks: [memoryTable, memoryPlots],
+    },
+  ],
 });

@@ -1,51 +1,28 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
-import { executions } from '../../execution/kinds.ts';
-import { choicesOf } from '../../cli/flags/choices.ts';
-import { attentionFlags } from '../../cli/flags/attention-flags.ts';
-import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { parseWholeNumber } from '../../cli/option-values.ts';
-import { printLine } from '../../cli/output.ts';
-import { printTable } from '../../cli/print-table.ts';
-import type { CellRecord } from '../../records/record.ts';
-import { attentionDefaults } from './parameters.ts';
+import { deviceFlag } from '../../cli/flags/device-flag.ts';
+import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { attentionDefaults, attentionParameters, attentionPasses } from './parameters.ts';
 
-const { cuda, cpu } = attentionDefaults;
-const defaults = (words: string, onGpu: string, onCpu: string) =>
-  `${words}; if not given ${onGpu}, on the CPU ${onCpu}`;
+const parameterFlags: Flags = { ...sweptFlagsOf(attentionParameters), ...settingFlagsOf(attentionPasses) };
 
-const flags = {
-  ...attentionFlags,
-  batch: {
-    ...attentionFlags.batch,
-    describe: defaults('Sequences of a batch', cuda.batches.join(), cpu.batches.join()),
-  },
-  'head-dim': {
-    ...attentionFlags['head-dim'],
-    describe: defaults('Head dimension', cuda.headDimensions.join(), cpu.headDimensions.join()),
-  },
-  sequence: {
-    ...attentionFlags.sequence,
-    describe: defaults('Queries, and as many keys', cuda.sequences.join(), cpu.sequences.join()),
-  },
-  execution: {
-    ...choicesOf('execution', executions),
-    default: 'eager',
-    describe: 'Run passes op by op, or as compiled programs',
-  },
-  steps: {
-    type: 'string',
-    describe: defaults('Forward and backward passes that count', String(cuda.steps), String(cpu.steps)),
-    coerce: parseWholeNumber('steps', 1),
-  },
-  warmup: {
-    type: 'string',
-    describe: defaults('Passes before those that count', String(cuda.warmup), String(cpu.warmup)),
-    coerce: parseWholeNumber('warmup', 0),
-  },
-} as const satisfies Flags;
+/** Of what is not given; it depends on the device. */
+const defaults: Flags = Object.fromEntries(
+  Object.entries({
+    batch: 'batch',
+    'head-dim': 'headDimension',
+    sequence: 'sequence',
+    steps: 'steps',
+    warmup: 'warmup',
+  } as const).map(([name, key]) => {
+    const [onGpu, onCpu] = [attentionDefaults.cuda[key], attentionDefaults.cpu[key]].map(String);
+    const flag = parameterFlags[name]!;
+    return [name, { ...flag, describe: `${flag.describe}; if not given ${onGpu}, on the CPU ${onCpu}` }];
+  }),
+);
 
 export const attentionCommand = defineCommand({
-  flags,
+  flags: { ...parameterFlags, ...defaults, ...deviceFlag, ...sweepFlags },
   examples: [
     ['roofline attention', 'plain and flash, forward and backward; on the CPU in a form for laptops'],
     ['roofline attention --dtype float32,bfloat16 --out results/attention', 'both dtypes; again to resume'],
@@ -54,41 +31,18 @@ export const attentionCommand = defineCommand({
     ['roofline attention --json | jq .rows', 'for other programs'],
   ],
   async run(args) {
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { attentionBenchmark } = await import('./benchmark.ts');
-    const { exitCode, records } = await runBenchmark(attentionBenchmark, {
-      parameters: ({ type }) => {
-        const byDevice = attentionDefaults[type];
-        return {
-          attentions: args.attention,
-          batches: args.batch ?? [...byDevice.batches],
-          headDimensions: args['head-dim'] ?? [...byDevice.headDimensions],
-          sequences: args.sequence ?? [...byDevice.sequences],
-          dtypes: args.dtype,
-          executions: args.execution,
-          warmup: args.warmup ?? byDevice.warmup,
-          steps: args.steps ?? byDevice.steps,
-          seed: args.seed,
-        };
-      },
+    const swept = sweptBy(attentionParameters, args);
+    const { exitCode } = await runBenchmark(attentionBenchmark, {
+      parameters: ({ type }) => ({
+        ...structuredClone(attentionDefaults[type]),
+        ...{ ...swept, ...settingsBy(attentionPasses, args) },
+      }),
       device: args.device,
-      dtypes: args.dtype,
+      dtypes: swept.dtype,
       ...sweepOptions(args, 'attention'),
     });
-    if (!args.json && records.length > 0) await printMemory(records);
     return exitCode;
   },
 });
-
-/** What the table of times does not say. */
-async function printMemory(records: readonly CellRecord[]): Promise<void> {
-  const { interpretAttention } = await import('./report/interpret.ts');
-  const { compiledAttentionTable } = await import('./report/compiled-table.ts');
-  const { memoryTable } = await import('./report/tables.ts');
-  const { attentionSummary } = await import('./report/summary.ts');
-  const measurements = records.map(interpretAttention);
-  const compiled = compiledAttentionTable(measurements);
-  if (compiled) printTable(compiled);
-  printTable(memoryTable(measurements));
-  for (const sentence of attentionSummary(measurements)) printLine(sentence.replaceAll('**', ''));
-}

@@ -4,7 +4,7 @@ import { attend, clearGradients, createOperands } from '../../attention/operands
 import type { CompiledExecution } from '../../execution/kinds.ts';
 import { precompile } from '../../execution/precompile.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import type { AttentionCell, AttentionSettings } from './parameters.ts';
 import type { AttentionResult, PassTimes } from './result.ts';
 

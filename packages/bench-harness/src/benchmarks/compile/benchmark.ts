@@ -1,16 +1,13 @@
 import { defineBenchmark } from '../define-benchmark.ts';
-import { describeCell } from '../e2e/parameters.ts';
+import { stepParameters } from '../e2e/parameters.ts';
 import {
-  compileCell,
   compileParameters,
   expandCompileCells,
-  type CompileCell,
   type CompileParameters,
   type CompileSettings,
 } from './parameters.ts';
-import { interpretCompile } from './report/interpret.ts';
-import { compileReport } from './report/report.ts';
-import { programTable } from './report/tables.ts';
+import { compileFindings, kernelFinding } from './report/findings.ts';
+import { callSections, fusedTable, programTable } from './report/tables.ts';
 import { compileResult } from './result.ts';
 
 /** What compiling makes of a training step: its program, and what that takes. */
@@ -18,19 +15,22 @@ export const compileBenchmark = defineBenchmark({
   name: 'compile',
   title: 'Compiled programs',
   parameters: compileParameters,
-  cell: compileCell,
+  cell: stepParameters,
   result: compileResult,
   settings: ({ steps, seed, coldAndWarm }: CompileParameters): CompileSettings => ({
     ...{ steps, seed, coldAndWarm },
   }),
   expand: expandCompileCells,
-  describe: describeCell,
-  async measure(cell: CompileCell, context) {
-    // Only the cell's own process opens a device.
-    const { measureCompile } = await import('./measure.ts');
-    return measureCompile(cell, context);
-  },
   samplesMs: ({ deviceMs }) => deviceMs,
-  toTable: (records) => programTable(records.map(interpretCompile)),
-  toReport: compileReport,
+  table: programTable,
+  overview: [fusedTable],
+  findings: [kernelFinding, compileFindings],
+  sections: [
+    {
+      id: 'compiled-programs',
+      title: 'Programs',
+      blocks: [(cells) => [programTable(cells)], fusedTable],
+    },
+    callSections,
+  ],
 });

@@ -1,27 +1,22 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
+import { defineCommand } from '../../cli/command.ts';
 import { deviceFlag } from '../../cli/flags/device-flag.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels, modelFlags, sweptFlags } from '../../cli/flags/model-flags.ts';
-import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { printTable } from '../../cli/print-table.ts';
-import type { CellRecord } from '../../records/record.ts';
+import { chooseModels, modelFlags } from '../../model/flags.ts';
+import { changedFlag, ownStepFlags, stepsBy } from '../e2e/flags.ts';
 
-const { mode, dtype, attention, steps, seed } = e2eFlags;
-
-const flags = {
-  ...{ ...modelFlags, ...sweptFlags, mode, dtype, attention },
-  steps: { ...steps, describe: 'Steps to time, once compiled' },
-  'cold-and-warm': {
-    type: 'boolean',
-    default: true,
-    describe: 'On a GPU, time compiling in processes of its own, with the kernel cache empty and full',
-  },
-  ...{ ...deviceFlag, seed, ...sweepFlags },
-} as const satisfies Flags;
+const { execution: _, warmup: __, ...flags } = ownStepFlags;
 
 export const compileCommand = defineCommand({
-  flags,
+  flags: {
+    ...{ ...modelFlags, ...flags },
+    steps: changedFlag('steps', { describe: 'Steps to time, once compiled' }),
+    'cold-and-warm': {
+      type: 'boolean',
+      default: true,
+      describe: 'On a GPU, time compiling in processes of its own, with the kernel cache empty and full',
+    },
+    ...{ ...deviceFlag, ...sweepFlags },
+  },
   examples: [
     ['roofline compile --size small', 'forward, with backward, and the whole step'],
     [
@@ -31,24 +26,15 @@ export const compileCommand = defineCommand({
     ['roofline compile --out results/compile && roofline report results/compile', 'every call, as a page'],
   ],
   async run(args) {
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { compileBenchmark } = await import('./benchmark.ts');
-    const sweep = stepSweep({ ...args, execution: ['compiled'] }, await chooseModels(args, 'small'));
-    const { exitCode, records } = await runBenchmark(compileBenchmark, {
-      parameters: () => ({ ...sweep, coldAndWarm: args['cold-and-warm'] }),
+    const steps = stepsBy(args, await chooseModels(args, 'small'));
+    const { exitCode } = await runBenchmark(compileBenchmark, {
+      parameters: () => ({ ...steps, coldAndWarm: args['cold-and-warm'] }),
       device: args.device,
       dtypes: [],
       ...sweepOptions(args, 'compile'),
     });
-    if (!args.json) await printFused(records);
     return exitCode;
   },
 });
-
-/** What the table of programs does not say. */
-async function printFused(records: readonly CellRecord[]): Promise<void> {
-  const { interpretCompile } = await import('./report/interpret.ts');
-  const { fusedTable } = await import('./report/tables.ts');
-  const table = fusedTable(records.map(interpretCompile));
-  if (table) printTable(table);
-}

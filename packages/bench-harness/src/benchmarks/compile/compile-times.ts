@@ -1,7 +1,7 @@
 import { device as openDevice } from '@roofline/tensor-core';
 import { type Compilation, compilation } from '../../execution/compilation.ts';
 import { runColdAndWarm } from '../../runner/cold-and-warm.ts';
-import type { CellTask } from '../definition.ts';
+import type { CellTask } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import type { CompileCell } from './parameters.ts';
 import type { CompileResult } from './result.ts';

@@ -3,6 +3,7 @@ import type { BenchmarkEntry } from '../entry.ts';
 export const compile: BenchmarkEntry = {
   name: 'compile',
   definition: async () => (await import('./benchmark.ts')).compileBenchmark,
+  measure: async () => (await import('./measure.ts')).measureCompile,
   command: {
     summary:
       'Show the program of a compiled step: what was fused, kernels before and after, arena, compile time cold and warm',

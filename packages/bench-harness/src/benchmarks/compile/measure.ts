@@ -6,7 +6,7 @@ import {
   type CompileExplanation,
 } from '@roofline/tensor-core';
 import { canonicalJson } from '../../records/json.ts';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import { measureCompileTimes } from './compile-times.ts';
 import type { CompileCell, CompileSettings } from './parameters.ts';

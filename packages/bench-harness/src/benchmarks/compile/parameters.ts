@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { e2eCell, e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
+import { e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
 
 /** The steps of the end-to-end benchmark, each compiled. */
 export const compileParameters = e2eParameters
   .pick({
-    ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
+    ...{ model: true, context: true, batch: true, mode: true, dtype: true, attention: true },
     ...{ steps: true, seed: true },
   })
   .extend({
@@ -14,10 +14,8 @@ export const compileParameters = e2eParameters
 export type CompileParameters = z.infer<typeof compileParameters>;
 export type CompileSettings = Pick<CompileParameters, 'steps' | 'seed' | 'coldAndWarm'>;
 
-export const compileCell = e2eCell;
 export type CompileCell = E2eCell;
 
 export function expandCompileCells(parameters: CompileParameters): CompileCell[] {
-  const ours = { peer: null, peerAttentions: ['plain' as const], warmup: 0 };
-  return expandCells({ ...parameters, ...ours, executions: ['compiled'] });
+  return expandCells({ ...parameters, execution: ['compiled'] });
 }

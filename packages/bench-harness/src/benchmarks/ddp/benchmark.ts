@@ -1,14 +1,13 @@
 import { defineBenchmark } from '../define-benchmark.ts';
 import {
-  type DdpCell,
+  ddpCellParameters,
+  ddpParameters,
+  expandDdpCells,
   type DdpParameters,
   type DdpSettings,
-  ddpCell,
-  ddpParameters,
-  describeDdpCell,
-  expandDdpCells,
 } from './parameters.ts';
-import { ddpReport, ddpTable } from './report.ts';
+import { method, stepFindings, timePlot } from './report/findings.ts';
+import { ddpTable, rankTable } from './report/tables.ts';
 import { ddpResult } from './result.ts';
 
 /** Data-parallel training steps: their time, their communication, how much of it overlap hides, memory by rank. */
@@ -16,25 +15,19 @@ export const ddpBenchmark = defineBenchmark({
   name: 'ddp',
   title: 'Data-parallel training',
   parameters: ddpParameters,
-  cell: ddpCell,
+  cell: ddpCellParameters,
   result: ddpResult,
   settings: ({ backend, bucketBytes, warmup, steps, seed, peer }: DdpParameters): DdpSettings => ({
-    backend,
-    bucketBytes,
-    warmup,
-    steps,
-    seed,
-    peer,
+    ...{ backend, bucketBytes, warmup, steps, seed, peer },
   }),
   expand: expandDdpCells,
-  describe: describeDdpCell,
-  async measure(cell: DdpCell, context) {
-    // Only the cell's own process opens sockets.
-    const { measureDdp } = await import('./measure.ts');
-    return measureDdp(cell, context);
-  },
   samplesMs: ({ times }) => times.stepMs,
   peakBytes: ({ memory }) => Math.max(...memory.map(({ peakBytes }) => peakBytes)),
-  toTable: ddpTable,
-  toReport: ddpReport,
+  table: ddpTable,
+  overview: [rankTable],
+  findings: [stepFindings],
+  sections: [
+    { id: 'ddp-results', title: 'Steps', text: method, blocks: [(cells) => [ddpTable(cells)], timePlot] },
+    { id: 'ddp-ranks', title: 'Memory', blocks: [rankTable] },
+  ],
 });

@@ -1,35 +1,20 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
-import { choiceOf, choicesOf, dtypeChoices } from '../../cli/flags/choices.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels, modelFlags, sizeFlag, sweptFlags } from '../../cli/flags/model-flags.ts';
+import { defineCommand } from '../../cli/command.ts';
+import { choiceOf } from '../../cli/flags/choices.ts';
+import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
+import { parsePositiveNumber } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';
-import { printTable } from '../../cli/print-table.ts';
 import { requireBackend } from '../../device/require-backend.ts';
+import { chooseModels, modelFlags, sizeFlag } from '../../model/flags.ts';
 import { findPeer } from '../../peer/peer-setting.ts';
-import { ddpBackends, ddpDtypes, ddpModes, ddpOptimizers } from './parameters.ts';
+import { changedFlag, stepFlags } from '../e2e/flags.ts';
+import { stepSettings } from '../e2e/parameters.ts';
+import { ddpBackends, ddpSwept } from './parameters.ts';
 
 const mebibyte = 2 ** 20;
 
 const flags = {
-  nproc: {
-    type: 'string',
-    default: '2',
-    describe: 'Ranks, each a process of this machine',
-    coerce: parseWholeNumbers('nproc', 1),
-    completions: () => ['1', '2', '4'],
-  },
-  mode: {
-    ...choicesOf('mode', ddpModes),
-    default: ddpModes.join(','),
-    describe: 'When gradients are reduced: one by one, in one buffer, or in buckets during the backward pass',
-  },
-  optimizer: {
-    ...choicesOf('optimizer', ddpOptimizers),
-    default: 'whole',
-    describe: "AdamW's state: whole on each rank, or sharded",
-  },
+  ...sweptFlagsOf(ddpSwept),
   backend: {
     ...choiceOf('backend', ddpBackends),
     default: 'gloo',
@@ -41,20 +26,12 @@ const flags = {
     describe: 'When a bucket of overlap is full, in MiB; the first one is with 1',
     coerce: parsePositiveNumber('bucket-mib'),
   },
-  ...modelFlags,
-  size: sizeFlag('tiny'),
-  ...sweptFlags,
-  context: { ...sweptFlags.context, default: '64' },
-  dtype: {
-    ...e2eFlags.dtype,
-    ...dtypeChoices(ddpDtypes),
-  },
-  warmup: { ...e2eFlags.warmup, default: '3', coerce: parseWholeNumber('warmup', 0) },
-  steps: e2eFlags.steps,
-  seed: e2eFlags.seed,
-  peer: e2eFlags.peer,
+  ...{ ...modelFlags, size: sizeFlag('tiny') },
+  ...settingFlagsOf(stepSettings),
+  warmup: changedFlag('warmup', { default: '3' }),
+  peer: stepFlags.peer,
   ...sweepFlags,
-} as const satisfies Flags;
+} as const;
 
 export const ddpCommand = defineCommand({
   flags,
@@ -67,35 +44,21 @@ export const ddpCommand = defineCommand({
   ],
   async run(args) {
     await requireBackend(args.backend);
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { ddpBenchmark } = await import('./benchmark.ts');
     const models = await chooseModels(args, 'tiny');
     const peer = args.peer === undefined ? null : await findPeer();
     const options = sweepOptions(args, 'ddp');
     const { exitCode, records, isKept } = await runBenchmark(ddpBenchmark, {
       parameters: () => ({
-        models,
-        contexts: args.context,
-        batches: args.batch,
-        dtypes: args.dtype,
-        optimizers: args.optimizer,
-        worldSizes: args.nproc,
-        modes: args.mode,
-        backend: args.backend,
+        ...{ model: models, ...sweptBy(ddpSwept, args), ...settingsBy(stepSettings, args) },
+        ...{ backend: args.backend, peer },
         bucketBytes: Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER),
-        warmup: args.warmup,
-        steps: args.steps,
-        seed: args.seed,
-        peer,
       }),
       device: args.backend === 'nccl' ? 'cuda' : 'cpu',
       dtypes: [],
       ...options,
     });
-    if (!args.json && records.some(({ status }) => status === 'ok')) {
-      const { rankTable } = await import('./report.ts');
-      printTable(rankTable(records));
-    }
     if (!isKept) return exitCode;
     const { writeDdpTraces } = await import('./write-traces.ts');
     for (const path of writeDdpTraces(records, options.out))

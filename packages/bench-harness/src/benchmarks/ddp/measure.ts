@@ -3,7 +3,7 @@ import { launch } from '@roofline/collectives';
 import { ddpRankProgram } from '../../paths.ts';
 import { freePort } from '../../peer/free-port.ts';
 import { rankError } from '../../runner/rank-error.ts';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { readRankEvent } from './rank-lines.ts';
 import { type DdpResult, type RankResult, rankResult } from './result.ts';

@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { cellSchema, combinations, settingSchemas, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
-import { modelShape, namedModel } from '../e2e/parameters.ts';
+import { modelShape, namedModel } from '../../model/shape.ts';
+import { stepParameters, stepSettings } from '../e2e/parameters.ts';
 
 /** When gradients are reduced: those of DistributedDataParallel. */
 export const ddpModes = ['naive', 'flat', 'overlap'] as const;
@@ -11,21 +14,44 @@ export const ddpBackends = ['gloo', 'nccl'] as const;
 
 const count = z.int().positive();
 
+export const ddpCellParameters = {
+  size: parameter(z.string()),
+  shape: parameter(modelShape),
+  context: parameter(count, { flag: { ...stepParameters.context.flag!, default: '64' } }),
+  batch: parameter(count, { description: 'Of each rank.', flag: stepParameters.batch.flag! }),
+  dtype: parameter(z.enum(ddpDtypes), { flag: stepParameters.dtype.flag! }),
+  optimizer: parameter(z.enum(ddpOptimizers), {
+    ...{ usual: 'whole', words: (optimizer) => `${optimizer} optimizer` },
+    flag: { default: 'whole', describe: "AdamW's state: whole on each rank, or sharded" },
+  }),
+  worldSize: parameter(count, {
+    ...{ title: 'Ranks', words: (worldSize) => (worldSize === 1 ? '1 rank' : `${worldSize} ranks`) },
+    flag: {
+      ...{ name: 'nproc', default: '2', describe: 'Ranks, each a process of this machine' },
+      completions: ['1', '2', '4'],
+    },
+  }),
+  mode: parameter(z.enum(ddpModes), {
+    flag: {
+      default: ddpModes.join(','),
+      describe:
+        'When gradients are reduced: one by one, in one buffer, or in buckets during the backward pass',
+    },
+  }),
+};
+export const ddpCell = cellSchema(ddpCellParameters);
+export type DdpCell = z.infer<typeof ddpCell>;
+
+const { size: _, shape: __, ...ddpSwept } = ddpCellParameters;
+export { ddpSwept };
+
 /** The whole sweep: every combination of the lists is a cell. */
 export const ddpParameters = z.object({
-  models: z.array(namedModel).min(1),
-  contexts: z.array(count).min(1),
-  batches: z.array(count).min(1),
-  dtypes: z.array(z.enum(ddpDtypes)).min(1),
-  optimizers: z.array(z.enum(ddpOptimizers)).min(1),
-  worldSizes: z.array(count).min(1),
-  modes: z.array(z.enum(ddpModes)).min(1),
+  model: z.array(namedModel).min(1),
+  ...sweepSchemas(ddpSwept),
+  ...settingSchemas(stepSettings),
   backend: z.enum(ddpBackends),
   bucketBytes: count,
-  /** Steps that run before those that count. */
-  warmup: z.int().nonnegative(),
-  steps: count,
-  seed: z.int().nonnegative(),
   peer: peerSetting,
 });
 export type DdpParameters = z.infer<typeof ddpParameters>;
@@ -34,54 +60,10 @@ export type DdpSettings = Pick<
   'backend' | 'bucketBytes' | 'warmup' | 'steps' | 'seed' | 'peer'
 >;
 
-export const ddpCell = z.object({
-  size: z.string(),
-  shape: modelShape,
-  context: count,
-  /** Of each rank. */
-  batch: count,
-  dtype: z.enum(ddpDtypes),
-  optimizer: z.enum(ddpOptimizers),
-  worldSize: count,
-  mode: z.enum(ddpModes),
-});
-export type DdpCell = z.infer<typeof ddpCell>;
-
 /** All combinations: models outermost, the modes of one setting together. */
 export function expandDdpCells(parameters: DdpParameters): DdpCell[] {
-  const { models, dtypes, contexts, batches, optimizers, worldSizes, modes } = parameters;
-  return models.flatMap(({ size, shape }) =>
-    dtypes.flatMap((dtype) =>
-      contexts.flatMap((context) =>
-        batches.flatMap((batch) =>
-          optimizers.flatMap((optimizer) =>
-            worldSizes.flatMap((worldSize) =>
-              modes.map((mode) => ({ size, shape, context, batch, dtype, optimizer, worldSize, mode })),
-            ),
-          ),
-        ),
-      ),
-    ),
+  const { model, dtype, context, batch, optimizer, worldSize, mode } = parameters;
+  return combinations({ model, dtype, context, batch, optimizer, worldSize, mode }).map(
+    ({ model: { size, shape }, ...cell }) => ({ size, shape, ...cell }),
   );
-}
-
-/** `small · context 256 · batch 4 · float32 · 2 ranks · overlap`, and an optimizer that is sharded. */
-export function describeDdpCell({
-  size,
-  context,
-  batch,
-  dtype,
-  optimizer,
-  worldSize,
-  mode,
-}: DdpCell): string {
-  const words = [
-    size,
-    `context ${context}`,
-    `batch ${batch}`,
-    dtype,
-    worldSize === 1 ? '1 rank' : `${worldSize} ranks`,
-    mode,
-  ];
-  return [...words, ...(optimizer === 'whole' ? [] : ['sharded optimizer'])].join(' · ');
 }

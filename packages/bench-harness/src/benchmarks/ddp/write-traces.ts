@@ -1,24 +1,30 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CellRecord } from '../../records/record.ts';
+import { cellWords } from '../../parameters/cell-names.ts';
 import { makeWritable } from '../../records/results-folder.ts';
 import { kernelSpans } from '../profile/kernel-spans.ts';
 import { type ChromeTrace, chromeTrace } from '../profile/trace/chrome-trace.ts';
-import { interpretDdp } from './interpret.ts';
-import { describeDdpCell } from './parameters.ts';
-import type { ProfiledPass } from './result.ts';
+import { ddpCellParameters } from './parameters.ts';
+import { ddpResult, type ProfiledPass } from './result.ts';
 
 /**
  * Writes the profiled pass of each cell to `folder`/traces for Perfetto: a process for each rank, in it the streams of
  * computation and communication side by side. Gives the files.
  */
 export function writeDdpTraces(records: readonly CellRecord[], folder: string): string[] {
-  return records.map(interpretDdp).flatMap(({ cell, measured }) => {
-    const trace = ddpTrace(measured?.result.profiledPasses ?? []);
+  return records.flatMap((record) => {
+    if (record.status !== 'ok') return [];
+    const trace = ddpTrace(ddpResult.parse(record.result).profiledPasses);
     if (trace.traceEvents.length === 0) return [];
     const traces = join(folder, 'traces');
     makeWritable(traces);
-    const path = join(traces, `${describeDdpCell(cell).replace(/[^\w.]+/g, '-')}.json`);
+    const path = join(
+      traces,
+      `${cellWords(ddpCellParameters, record.parameters)
+        .join(' ')
+        .replace(/[^\w.]+/g, '-')}.json`,
+    );
     writeFileSync(path, JSON.stringify(trace));
     return [path];
   });

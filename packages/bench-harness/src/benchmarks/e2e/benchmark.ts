@@ -1,16 +1,16 @@
 import { defineBenchmark } from '../define-benchmark.ts';
-import { e2eReport } from './report/report.ts';
-import { interpretRecord } from './report/interpret.ts';
-import { stepTable } from './report/tables.ts';
+import { spreadOfTimes } from '../present.ts';
 import {
-  describeCell,
-  e2eCell,
-  e2eParameters,
   expandCells,
-  type E2eCell,
+  e2eParameters,
+  stepParameters,
   type E2eParameters,
   type E2eSettings,
 } from './parameters.ts';
+import { memoryFinding, peerNotes, precisionFindings, ratioFinding, roofFinding } from './report/findings.ts';
+import { headline, stepPlots } from './report/plots.ts';
+import { phaseRooflines } from './report/roofline.ts';
+import { compiledTable, peerTable, phaseTable, stepTable, stepTimes } from './report/tables.ts';
 import { e2eResult } from './result.ts';
 
 /** Forward, backward and optimizer step of a Transformer language model, end to end. */
@@ -18,22 +18,30 @@ export const e2eBenchmark = defineBenchmark({
   name: 'e2e',
   title: 'Transformer training, end to end',
   parameters: e2eParameters,
-  cell: e2eCell,
+  cell: stepParameters,
   result: e2eResult,
-  settings: ({ warmup, steps, seed, peer, executions = ['eager'] }: E2eParameters): E2eSettings => ({
+  settings: ({ warmup, steps, seed, peer, execution }: E2eParameters): E2eSettings => ({
     ...{ warmup, steps, seed, peer },
-    ...(executions.length > 1 && executions.includes('eager') && { sweepsEager: true as const }),
+    ...(execution.length > 1 && execution.includes('eager') && { sweepsEager: true as const }),
   }),
   expand: expandCells,
-  describe: describeCell,
-  async measure(cell: E2eCell, context) {
-    // Only the cell's own process opens a device.
-    const { measureE2e } = await import('./measure.ts');
-    return measureE2e(cell, context);
-  },
   samplesMs: ({ deviceMs }) => deviceMs,
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: ({ work }, { dtype }) => ({ phases: Object.values(work), dtype }),
-  toTable: (records) => stepTable(records.map(interpretRecord)),
-  toReport: e2eReport,
+  table: stepTable,
+  overview: [peerNotes],
+  findings: [ratioFinding, roofFinding, memoryFinding, precisionFindings],
+  chart: headline,
+  sections: [
+    {
+      id: 'times',
+      title: 'Times',
+      text: [
+        'Each step begins and ends with an idle device. Next to each time is its floor: for each phase the ' +
+          'larger of FLOPs over the measured matrix-product ceiling and bytes over the measured copy bandwidth.',
+      ],
+      blocks: [stepTimes, spreadOfTimes, peerNotes, compiledTable, peerTable, phaseTable],
+    },
+    { id: 'plots', title: 'Plots', blocks: [stepPlots, phaseRooflines] },
+  ],
 });

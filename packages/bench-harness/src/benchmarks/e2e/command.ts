@@ -1,29 +1,20 @@
-import type { InferredOptionTypes } from 'yargs';
-import { defineCommand, type Flags } from '../../cli/command.ts';
+import { defineCommand } from '../../cli/command.ts';
+import { deviceFlag } from '../../cli/flags/device-flag.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parseWholeNumbers } from '../../cli/option-values.ts';
-import { printLine } from '../../cli/output.ts';
-import type { CellRecord } from '../../records/record.ts';
-import type { E2eParameters } from './parameters.ts';
 import { UsageError } from '../../errors.ts';
-import { type E2eArguments, e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels } from '../../cli/flags/model-flags.ts';
-import { stepSweep } from '../../cli/flags/step-sweep.ts';
-import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { findPeer } from '../../peer/peer-setting.ts';
-
-const flags = {
-  ...e2eFlags,
-  warmup: {
-    ...e2eFlags.warmup,
-    describe: 'Steps before those that count; several numbers are contrasted in a study',
-    coerce: parseWholeNumbers('warmup', 0),
-  },
-} as const satisfies Flags;
-
-type Arguments = InferredOptionTypes<typeof flags>;
+import { chooseModels, modelFlags } from '../../model/flags.ts';
+import { changedFlag, choosePeer, stepFlags, stepsBy } from './flags.ts';
 
 export const e2eCommand = defineCommand({
-  flags,
+  flags: {
+    ...{ ...modelFlags, ...stepFlags },
+    warmup: changedFlag('warmup', {
+      describe: 'Steps before those that count; several numbers are contrasted in a study',
+      coerce: parseWholeNumbers('warmup', 0),
+    }),
+    ...{ ...deviceFlag, ...sweepFlags },
+  },
   examples: [
     ['roofline e2e --size small', 'the three modes of one size'],
     ['roofline e2e --size small,medium --context 128,256 --out results/sweep', 'a sweep; again to resume it'],
@@ -41,67 +32,25 @@ export const e2eCommand = defineCommand({
     ['roofline e2e --size small --json | jq .rows', 'for other programs'],
   ],
   async run(args) {
-    const [warmup] = args.warmup;
-    return args.warmup.length === 1 ? runE2e(args, warmup!) : runWarmupStudy(args);
+    const { runBenchmark } = await import('../run-benchmark.ts');
+    const { warmup, dtype, ...steps } = stepsBy(args, await chooseModels(args, 'small'));
+    const counts = warmup as unknown as readonly number[];
+    const shared = { device: args.device, dtypes: dtype };
+    if (counts.length > 1) {
+      if (['peer', 'peer-attention', 'peer-execution'].some((name) => args[name] !== undefined)) {
+        throw new UsageError(
+          '--peer goes with one number of --warmup steps: a warm-up study is of ours alone.',
+        );
+      }
+      const { warmupBenchmark } = await import('../warmup/benchmark.ts');
+      const parameters = () => ({ ...steps, dtype, warmup: counts });
+      const study = { parameters, ...shared, ...sweepOptions(args, 'warmup') };
+      return (await runBenchmark(warmupBenchmark, study)).exitCode;
+    }
+    const { e2eBenchmark } = await import('./benchmark.ts');
+    const peer = await choosePeer(args);
+    const parameters = () => ({ ...steps, dtype, warmup: counts[0], peer });
+    return (await runBenchmark(e2eBenchmark, { parameters, ...shared, ...sweepOptions(args, 'e2e') }))
+      .exitCode;
   },
 });
-
-async function runE2e(args: Arguments, warmup: number): Promise<number> {
-  const { runBenchmark } = await import('../../cli/run-benchmark.ts');
-  const { e2eBenchmark } = await import('./benchmark.ts');
-  const sweep = stepSweep(args, await chooseModels(args, 'small'));
-  const peer = await choosePeer(args);
-  const { exitCode, records } = await runBenchmark(e2eBenchmark, {
-    parameters: () => ({ ...sweep, warmup, ...peer }),
-    device: args.device,
-    dtypes: args.dtype,
-    ...sweepOptions(args, 'e2e'),
-  });
-  if (!args.json) await printPeerFailures(records);
-  return exitCode;
-}
-
-/** What the table has no room for. */
-async function printPeerFailures(records: readonly CellRecord[]): Promise<void> {
-  const { interpretRecord } = await import('./report/interpret.ts');
-  const { peerFailures } = await import('../../report/peer-failures.ts');
-  const cells = records
-    .map(interpretRecord)
-    .map(({ cell, measured }) => ({ cell, peer: measured?.result.peer }));
-  for (const sentence of peerFailures(cells)) printLine(sentence);
-}
-
-async function runWarmupStudy(args: Arguments): Promise<number> {
-  const { peer, 'peer-attention': attention, 'peer-execution': execution } = args;
-  if ([peer, attention, execution].some((given) => given !== undefined)) {
-    throw new UsageError('--peer goes with one number of --warmup steps: a warm-up study is of ours alone.');
-  }
-  const { runBenchmark } = await import('../../cli/run-benchmark.ts');
-  const { warmupBenchmark } = await import('../warmup/benchmark.ts');
-  const sweep = stepSweep(args, await chooseModels(args, 'small'));
-  const { exitCode } = await runBenchmark(warmupBenchmark, {
-    parameters: () => ({ ...sweep, warmups: args.warmup }),
-    device: args.device,
-    dtypes: args.dtype,
-    ...sweepOptions(args, 'warmup'),
-  });
-  return exitCode;
-}
-
-/** The peer that the flags ask for, and its ways to run. Throws UsageError where it cannot be had. */
-export async function choosePeer(
-  args: Pick<E2eArguments, 'peer' | 'peer-attention' | 'peer-execution'>,
-): Promise<Pick<E2eParameters, 'peer' | 'peerAttentions' | 'peerExecutions'>> {
-  const { 'peer-attention': attentions, 'peer-execution': executions } = args;
-  if (args.peer === undefined) {
-    if (attentions !== undefined)
-      throw new UsageError('--peer-attention is that of a peer: add --peer torch.');
-    if (executions !== undefined)
-      throw new UsageError('--peer-execution is that of a peer: add --peer torch.');
-  }
-  return {
-    peer: args.peer === undefined ? null : await findPeer(),
-    peerAttentions: attentions ?? ['plain'],
-    peerExecutions: executions ?? ['eager'],
-  };
-}

@@ -1,6 +1,6 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, type Device } from '@roofline/tensor-core';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { alternationBlocks, collectSteps, timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
 import { PeerContender } from './peer-contender.ts';

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 import { executions, peerExecutions } from '../../execution/kinds.ts';
+import { modelShape, namedModel } from '../../model/shape.ts';
+import { cellNames, cellWords, type CellNames } from '../../parameters/cell-names.ts';
+import { cellSchema, combinations, settingSchemas, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { dtypeSynonyms } from '../../parameters/dtype-synonyms.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 
 /** `forward` runs without a tape; the others compute the loss too. */
@@ -12,55 +17,80 @@ export const e2eDtypes = ['float32', 'bfloat16', 'float16'] as const;
 export type E2eDType = (typeof e2eDtypes)[number];
 
 const count = z.int().positive();
+const steps = z.int().nonnegative();
 
-/** The shape of a model, without its context length, which is swept. */
-export const modelShape = z.object({
-  vocabularySize: count,
-  modelDimension: count,
-  feedForwardDimension: count,
-  layers: count,
-  heads: count,
-});
-export type ModelShape = z.infer<typeof modelShape>;
+/** The parameters of a step; records from before there was a choice have none of attention and execution. */
+export const stepParameters = {
+  size: parameter(z.string()),
+  shape: parameter(modelShape),
+  context: parameter(count, {
+    flag: {
+      ...{ describe: 'Tokens of a sequence', default: '256' },
+      completions: ['128', '256', '512', '1024'],
+    },
+  }),
+  batch: parameter(count, {
+    column: 'swept',
+    flag: { describe: 'Sequences of a batch', default: '4', completions: ['1', '4', '8'] },
+  }),
+  attention: parameter(z.enum(modelAttentions).default('plain'), {
+    ...{ column: 'swept', usual: 'plain', words: (kind) => `${kind} attention` },
+    flag: {
+      default: 'plain',
+      describe: 'Attention of the model: in separate ops, or by the kernels of @roofline/flash-attn',
+    },
+  }),
+  execution: parameter(z.enum(executions).default('eager'), {
+    ...{ column: 'swept', usual: 'eager' },
+    flag: {
+      default: 'eager',
+      describe:
+        'Run steps op by op, or as compiled programs, autotuned with the algorithm of each product timed',
+    },
+  }),
+  peerAttention: parameter(z.enum(peerAttentions).default('plain'), {
+    ...{ column: 'swept', usual: 'plain', title: "PyTorch's attention", beside: 'attention' },
+    words: (kind) => `PyTorch's ${kind} attention`,
+    flag: { describe: "Attention of PyTorch's model; several are contrasted. plain if not given" },
+  }),
+  peerExecution: parameter(z.enum(peerExecutions).default('eager'), {
+    ...{ column: 'swept', usual: 'eager', title: "PyTorch's execution", beside: 'execution' },
+    words: (way) => `PyTorch ${way}`,
+    flag: {
+      describe:
+        "How PyTorch runs, eager or by torch.compile's modes; several are contrasted. eager if not given",
+    },
+  }),
+  mode: parameter(z.enum(modes), { flag: { describe: 'What a step does', default: modes.join(',') } }),
+  dtype: parameter(z.enum(e2eDtypes), {
+    column: 'swept',
+    flag: { describe: 'Precision of the arithmetic', default: 'float32', synonyms: dtypeSynonyms },
+  }),
+};
 
-/** A model and the name it goes by in tables. */
-export const namedModel = z.object({ size: z.string(), shape: modelShape });
-export type NamedModel = z.infer<typeof namedModel>;
+const { size: _, shape: __, ...swept } = stepParameters;
+const { peerAttention: ___, peerExecution: ____, ...ownSwept } = swept;
+/** What is swept of a step besides its model, with a peer's side and without. */
+export { ownSwept, swept as stepSwept };
+
+/** What all steps of a sweep share. */
+export const stepSettings = {
+  warmup: parameter(steps, { flag: { describe: 'Steps before those that count', default: '5' } }),
+  steps: parameter(count, { flag: { describe: 'Steps that count', default: '10' } }),
+  seed: parameter(steps, { flag: { describe: 'Seed of weights and tokens', default: '0' } }),
+};
 
 /** The whole sweep: every combination of the lists is a cell. */
 export const e2eParameters = z.object({
-  models: z.array(namedModel).min(1),
-  contexts: z.array(count).min(1),
-  batches: z.array(count).min(1),
-  modes: z.array(z.enum(modes)).min(1),
-  dtypes: z.array(z.enum(e2eDtypes)).min(1),
-  attentions: z.array(z.enum(modelAttentions)).min(1),
-  /** Steps that run before those that count. */
-  warmup: z.int().nonnegative(),
-  steps: count,
-  seed: z.int().nonnegative(),
+  model: z.array(namedModel).min(1),
+  ...sweepSchemas(swept),
+  ...settingSchemas(stepSettings),
+  /** Without one its parameters are not swept. */
   peer: peerSetting,
-  /** Default: eager only. */
-  executions: z.array(z.enum(executions)).min(1).optional(),
-  /** Of the peer; without one they are not swept. */
-  peerAttentions: z.array(z.enum(peerAttentions)).min(1),
-  peerExecutions: z.array(z.enum(peerExecutions)).min(1).optional(),
 });
 export type E2eParameters = z.infer<typeof e2eParameters>;
 
-export const e2eCell = z.object({
-  size: z.string(),
-  shape: modelShape,
-  context: count,
-  batch: count,
-  /** Records from before there was a choice have none, of either side. */
-  attention: z.enum(modelAttentions).default('plain'),
-  peerAttention: z.enum(peerAttentions).default('plain'),
-  execution: z.enum(executions).default('eager'),
-  peerExecution: z.enum(peerExecutions).default('eager'),
-  mode: z.enum(modes),
-  dtype: z.enum(e2eDtypes),
-});
+export const e2eCell = cellSchema(stepParameters);
 export type E2eCell = z.infer<typeof e2eCell>;
 
 export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'peer'> & {
@@ -68,57 +98,49 @@ export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'pee
   readonly sweepsEager?: true;
 };
 
-/** All combinations: models outermost, modes innermost. */
-export function expandCells(parameters: E2eParameters): E2eCell[] {
-  const { models, dtypes, batches, contexts, modes } = parameters;
-  const variants = variantsOf(parameters);
-  return models.flatMap(({ size, shape }) =>
-    dtypes.flatMap((dtype) =>
-      batches.flatMap((batch) =>
-        contexts.flatMap((context) =>
-          variants.flatMap((variant) =>
-            modes.map((mode) => ({ size, shape, context, batch, ...variant, mode, dtype })),
-          ),
-        ),
-      ),
-    ),
-  );
-}
+/** What of a sweep decides its cells. */
+type SweptSteps = Omit<
+  E2eParameters,
+  'warmup' | 'steps' | 'seed' | 'peer' | 'peerAttention' | 'peerExecution'
+> &
+  Partial<Pick<E2eParameters, 'peer' | 'peerAttention' | 'peerExecution'>>;
 
-/** How a cell's step is made, on both sides. */
-type Variant = Pick<E2eCell, 'attention' | 'peerAttention' | 'execution' | 'peerExecution'>;
-
-/** Each way of ours paired with each of the peer's, where there is one. */
-function variantsOf({ attentions, executions = ['eager'], ...others }: E2eParameters): Variant[] {
-  const { peer, peerAttentions, peerExecutions = ['eager'] } = others;
-  const [attentionsOfPeer, executionsOfPeer] =
-    peer === null ? [['plain'] as const, ['eager'] as const] : [peerAttentions, peerExecutions];
-  return attentions.flatMap((attention) =>
-    executions.flatMap((execution) =>
-      attentionsOfPeer.flatMap((peerAttention) =>
-        executionsOfPeer.map((peerExecution) => ({ attention, peerAttention, execution, peerExecution })),
-      ),
-    ),
-  );
+/** All combinations: models outermost, modes innermost. Those of a peer are swept only where there is one. */
+export function expandCells(parameters: SweptSteps): E2eCell[] {
+  const { model, dtype, batch, context, attention, execution, mode, peer } = parameters;
+  const { peerAttention = ['plain'], peerExecution = ['eager'] } = peer ? parameters : {};
+  return combinations({
+    ...{ model, dtype, batch, context, attention, execution, peerAttention, peerExecution, mode },
+  }).map(({ model: { size, shape }, ...cell }) => ({ size, shape, ...cell }));
 }
 
 /** `small · context 256 · batch 4 · train-step · float32`, and what is neither plain nor eager. */
 export function describeCell(cell: E2eCell): string {
-  const { size, context, batch, mode, dtype } = cell;
-  return [size, `context ${context}`, `batch ${batch}`, mode, dtype, ...variantWords(cell)].join(' · ');
+  return cellWords(stepParameters, cell).join(' · ');
+}
+
+/** How a step is made, on both sides. */
+const ways = ['attention', 'execution', 'peerAttention', 'peerExecution'] as const;
+type Way = Pick<E2eCell, (typeof ways)[number]>;
+
+/** `flash attention`, `compiled`: plain and eager are left out. */
+export function wayWords(cell: Way): string[] {
+  return cellWords(stepParameters, cell, ways);
 }
 
 /** `small`, or with what is neither plain nor eager: `small, flash attention, compiled`. */
-export function sizeName(cell: Pick<E2eCell, 'size'> & Variant): string {
-  return [cell.size, ...variantWords(cell)].join(', ');
+export function sizeName(cell: Pick<E2eCell, 'size'> & Way): string {
+  return [cell.size, ...wayWords(cell)].join(', ');
 }
 
-/** `flash attention`, `compiled`, `PyTorch sdpa`: plain and eager are left out. */
-export function variantWords({ attention, execution, peerAttention, peerExecution }: Variant): string[] {
-  const theirs = [peerAttention, peerExecution].filter((word) => word !== 'plain' && word !== 'eager');
-  return [
-    ...(attention === 'plain' ? [] : [`${attention} attention`]),
-    ...(execution === 'eager' ? [] : [execution]),
-    ...(theirs.length === 0 ? [] : [`PyTorch ${theirs.join(', ')}`]),
-  ];
+/** Names of cells that share a table or plot; see `cellNames`. */
+export function stepNames(
+  cells: readonly { readonly cell: E2eCell }[],
+  keys?: readonly (keyof E2eCell)[],
+): CellNames {
+  return cellNames(
+    stepParameters,
+    cells.map(({ cell }) => cell),
+    keys,
+  );
 }

@@ -2,7 +2,7 @@ import type { Device } from '@roofline/tensor-core';
 import { describeFailure, prepareCell, startPeer } from '../../peer/cell-peer.ts';
 import type { PeerBlock, PeerDescription, TorchPeer } from '../../peer/torch-peer.ts';
 import { UntilFailure } from '../../peer/until-failure.ts';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
 import type { PeerResult } from './result.ts';
 

@@ -1,40 +1,59 @@
-import { describeShape } from '../../attention/shape.ts';
+import { shapeParameters } from '../../attention/shape.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import {
   expandFlashCells,
-  flashCell,
   flashParameters,
   flashSettings,
-  type FlashCell,
   type FlashParameters,
   type FlashSettings,
 } from './parameters.ts';
-import { interpretFlash } from './report/interpret.ts';
-import { flashReport } from './report/report.ts';
-import { flashTable } from './report/tables.ts';
+import { flashFindings } from './report/findings.ts';
+import { passesOf, timedPasses } from './report/measured.ts';
+import { memoryPlots, throughputPlots, timePlots } from './report/plots.ts';
+import { flashTable, memoryTable, passTable, passTitles } from './report/tables.ts';
 import { flashResult, type FlashResult } from './result.ts';
+
+const method =
+  'Times are those of calls in a queue, as triton.testing.do_bench takes them: between two events on the device, with ' +
+  'the L2 cache of a GPU overwritten before each. All attentions of a shape take turns in one run.';
+const formula =
+  'FLOPs are 2 · batch · heads · sequence² · d forward (4 without a causal mask) and 2.5 times that backward, whatever ' +
+  'an implementation calculates.';
 
 /** The attention kernels compared with plain attention and with PyTorch's, a pass at a time. */
 export const flashBenchmark = defineBenchmark({
   name: 'flash',
   title: 'FlashAttention',
   parameters: flashParameters,
-  cell: flashCell,
+  cell: shapeParameters,
   result: flashResult,
   // It keeps what settings have, and leaves out what is swept.
   settings: (parameters: FlashParameters): FlashSettings => flashSettings.parse(parameters),
   expand: expandFlashCells,
-  describe: describeShape,
   flashAttention: (cell, { attentions }) => (attentions.includes('flash') ? cell : null),
-  async measure(cell: FlashCell, context) {
-    // Only the cell's own process opens a device.
-    const { measureFlash } = await import('./measure.ts');
-    return measureFlash(cell, context);
-  },
   samplesMs: (result) => Object.values(firstMeasured(result)?.samplesMs ?? {}).at(-1) ?? [],
   peakBytes: (result) => firstMeasured(result)?.peakBytes ?? null,
-  toTable: (records) => flashTable(interpretFlash(records)),
-  toReport: flashReport,
+  table: (cells) => flashTable(timedPasses(cells)),
+  findings: [(cells) => flashFindings(timedPasses(cells))],
+  sections: [
+    (cells) => {
+      const timed = timedPasses(cells);
+      return passesOf(timed).map((pass) => ({
+        ...{ id: pass, title: passTitles[pass], text: [method, formula] },
+        blocks: [passTable(timed, pass), ...timePlots(timed, pass), ...throughputPlots(timed, pass)],
+      }));
+    },
+    {
+      id: 'memory',
+      title: 'Memory',
+      blocks: [
+        (cells) => {
+          const timed = timedPasses(cells);
+          return [memoryTable(timed), ...memoryPlots(timed, timed[0]!.pass)];
+        },
+      ],
+    },
+  ],
 });
 
 /** What is compared between runs: our flash attention, or what was measured of ours in its place. */

@@ -1,41 +1,37 @@
-import type { InferredOptionTypes } from 'yargs';
 import { defineCommand, type Flags } from '../../cli/command.ts';
-import { attentionFlags } from '../../cli/flags/attention-flags.ts';
-import { choicesOf, dtypeChoices, peerChoice } from '../../cli/flags/choices.ts';
-import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { printLine } from '../../cli/output.ts';
-import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
+import { choicesOf, peerChoice } from '../../cli/flags/choices.ts';
+import { deviceFlag } from '../../cli/flags/device-flag.ts';
+import { sweptBy, sweptFlagsOf, type GivenArguments } from '../../cli/flags/parameter-flags.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { parsePositiveNumber, parseWholeNumber } from '../../cli/option-values.ts';
+import { attentionKinds } from '../../attention/kinds.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
-import { masks } from '../../attention/shape.ts';
+import { shapeParameters } from '../../attention/shape.ts';
 import { passes } from '../../attention/work.ts';
 import { UsageError } from '../../errors.ts';
-import { dtypes } from '../../measuring/ceilings.ts';
-import type { DeviceDescription } from '../../records/environment.ts';
 import { findPeer } from '../../peer/peer-setting.ts';
-import { flashDefaults, leaderboard, type FlashParameters } from './parameters.ts';
+import { flashDefaults, leaderboard } from './parameters.ts';
 
 const { cuda, cpu } = flashDefaults;
+const shapeFlags: Flags = sweptFlagsOf(shapeParameters);
 
 const flags = {
-  ...attentionFlags,
-  batch: { ...attentionFlags.batch, describe: 'Sequences of a batch; 1 if not given' },
-  heads: { type: 'string', describe: 'Heads; 1 if not given', coerce: parseWholeNumbers('heads', 1) },
+  attention: {
+    ...choicesOf('attention', attentionKinds),
+    default: 'plain,flash',
+    describe: 'In separate ops, by the kernels of @roofline/flash-attn, or its algorithm in ops',
+  },
+  ...shapeFlags,
+  batch: { ...shapeFlags['batch']!, describe: 'Sequences of a batch; 1 if not given' },
   'head-dim': {
-    ...attentionFlags['head-dim'],
-    describe: `Head dimension; ${cuda.headDimensions.join()}, on the CPU ${cpu.headDimensions.join()}`,
+    ...shapeFlags['head-dim']!,
+    describe: `Head dimension; ${cuda.headDimension.join()}, on the CPU ${cpu.headDimension.join()}`,
   },
   sequence: {
-    ...attentionFlags.sequence,
-    describe: `Queries, and as many keys; powers of two from 128 to 65536, on the CPU ${cpu.sequences.join()}`,
+    ...shapeFlags['sequence']!,
+    describe: `Queries, and as many keys; powers of two from 128 to 65536, on the CPU ${cpu.sequence.join()}`,
   },
-  dtype: {
-    ...dtypeChoices(dtypes),
-    describe: 'Of operands and results; bfloat16,float32 if not given',
-  },
-  mask: {
-    ...choicesOf('mask', masks),
-    describe: 'Keys that a query sees: those up to its own place, or all; causal if not given',
-  },
+  dtype: { ...shapeFlags['dtype']!, describe: 'Of operands and results; bfloat16,float32 if not given' },
   pass: {
     ...choicesOf('pass', passes),
     describe: 'What is timed; all if not given',
@@ -45,6 +41,13 @@ const flags = {
     default: false,
     describe:
       'The one case of public leaderboards: batch 1, 16 heads, d 64, sequence 16384, bfloat16, both passes together',
+  },
+  ...deviceFlag,
+  seed: {
+    type: 'string',
+    default: '0',
+    describe: 'Seed of the operands',
+    coerce: parseWholeNumber('seed', 0),
   },
   'warmup-ms': {
     type: 'string',
@@ -72,9 +75,11 @@ const flags = {
     ...choicesOf('peer-attention', torchAttentionNames),
     describe: 'Those of PyTorch; all if not given',
   },
-} as const satisfies Flags;
+  ...sweepFlags,
+} as const;
 
-type Arguments = InferredOptionTypes<typeof flags>;
+/** What is usual, where nothing is named. */
+const usual = { batch: [1], heads: [1], dtype: ['bfloat16', 'float32'] } as const;
 
 export const flashCommand = defineCommand({
   flags,
@@ -90,74 +95,34 @@ export const flashCommand = defineCommand({
   ],
   async run(args) {
     checkFlags(args);
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { flashBenchmark } = await import('./benchmark.ts');
     const peer = args.peer === undefined ? null : await findPeer();
-    const { exitCode, records } = await runBenchmark(flashBenchmark, {
+    const shape = args.leaderboard
+      ? leaderboard
+      : { passes: args.pass ?? passes, ...usual, ...sweptBy(shapeParameters, args) };
+    const { exitCode } = await runBenchmark(flashBenchmark, {
       parameters: ({ type }) => ({
-        attentions: args.attention,
-        ...sweptOf(args, type),
-        warmupMs: args['warmup-ms'],
-        repeatMs: args['repeat-ms'],
-        rounds: args.rounds,
-        seed: args.seed,
-        peer,
+        ...{ ...flashDefaults[type], ...shape, attentions: args.attention, peer },
+        ...{ warmupMs: args['warmup-ms'], repeatMs: args['repeat-ms'] },
+        ...{ rounds: args.rounds, seed: args.seed },
         peerAttentions: args['peer-attention'] ?? torchAttentionNames,
       }),
       device: args.device,
-      dtypes: args.leaderboard ? leaderboard.dtypes : dtypesOf(args),
+      dtypes: shape.dtype,
       ...sweepOptions(args, 'flash'),
     });
-    if (!args.json && records.length > 0) {
-      const { interpretFlash } = await import('./report/interpret.ts');
-      const { flashSummary } = await import('./report/summary.ts');
-      for (const sentence of flashSummary(interpretFlash(records))) printLine(sentence.replaceAll('**', ''));
-    }
     return exitCode;
   },
 });
 
-type Swept = Pick<
-  FlashParameters,
-  'passes' | 'batches' | 'heads' | 'headDimensions' | 'sequences' | 'dtypes' | 'masks'
->;
-
-function sweptOf(args: Arguments, type: DeviceDescription['type']): Swept {
-  if (args.leaderboard) {
-    return {
-      passes: [...leaderboard.passes],
-      batches: [...leaderboard.batches],
-      heads: [...leaderboard.heads],
-      headDimensions: [...leaderboard.headDimensions],
-      sequences: [...leaderboard.sequences],
-      dtypes: [...leaderboard.dtypes],
-      masks: [...leaderboard.masks],
-    };
-  }
-  const byDevice = flashDefaults[type];
-  return {
-    passes: args.pass ?? [...passes],
-    batches: args.batch ?? [1],
-    heads: args.heads ?? [1],
-    headDimensions: args['head-dim'] ?? [...byDevice.headDimensions],
-    sequences: args.sequence ?? [...byDevice.sequences],
-    dtypes: dtypesOf(args),
-    masks: args.mask ?? ['causal'],
-  };
-}
-
-function dtypesOf({ dtype }: Arguments): FlashParameters['dtypes'] {
-  return dtype ?? ['bfloat16', 'float32'];
-}
-
 /** Throws UsageError for flags that exclude each other. */
-function checkFlags(args: Arguments): void {
-  const shapeFlags = ['batch', 'heads', 'head-dim', 'sequence', 'dtype', 'mask', 'pass'] as const;
-  const given = shapeFlags.find((name) => args[name] !== undefined);
-  if (args.leaderboard && given !== undefined) {
+function checkFlags(args: GivenArguments): void {
+  const given = [...Object.keys(shapeFlags), 'pass'].find((name) => args[name] !== undefined);
+  if (args['leaderboard'] && given !== undefined) {
     throw new UsageError(`--leaderboard is one case: leave out --${given}.`);
   }
-  if (args.peer === undefined && args['peer-attention'] !== undefined) {
+  if (args['peer'] === undefined && args['peer-attention'] !== undefined) {
     throw new UsageError('--peer-attention is that of a peer: add --peer torch.');
   }
 }

@@ -3,6 +3,7 @@ import type { BenchmarkEntry } from '../entry.ts';
 export const flash: BenchmarkEntry = {
   name: 'flash',
   definition: async () => (await import('./benchmark.ts')).flashBenchmark,
+  measure: async () => (await import('./measure.ts')).measureFlash,
   command: {
     summary:
       "Attention kernels compared with plain attention and PyTorch's: TFLOP/s, share of the roof, speed-up",

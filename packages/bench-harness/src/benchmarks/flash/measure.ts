@@ -4,7 +4,7 @@ import { createOperands } from '../../attention/operands.ts';
 import { AttentionPeer } from '../../peer/attention-peer.ts';
 import { peerPython, threadsOf } from '../../peer/cell-peer.ts';
 import { PeerError } from '../../peer/python-peer.ts';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { compete, type Contender } from './contender.ts';
 import { CacheFlush, flushedBytesOf, OwnContender } from './own-contender.ts';
 import type { FlashCell, FlashSettings } from './parameters.ts';

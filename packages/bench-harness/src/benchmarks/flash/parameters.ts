@@ -1,21 +1,16 @@
 import { z } from 'zod';
 import { attentionKinds } from '../../attention/kinds.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
-import { attentionShape, count, masks, type AttentionShape } from '../../attention/shape.ts';
+import { count, shapeParameters, type AttentionShape } from '../../attention/shape.ts';
 import { passes } from '../../attention/work.ts';
-import { dtypes } from '../../measuring/ceilings.ts';
+import { combinations, sweepSchemas } from '../../parameters/cell-schema.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 
-/** The whole sweep: every combination of the lists is a cell; all attentions and passes are timed in each. */
+/** The whole sweep: every combination of shapes is a cell; all attentions and passes are timed in each. */
 export const flashParameters = z.object({
+  ...sweepSchemas(shapeParameters),
   attentions: z.array(z.enum(attentionKinds)).min(1),
   passes: z.array(z.enum(passes)).min(1),
-  batches: z.array(count).min(1),
-  heads: z.array(count).min(1),
-  headDimensions: z.array(count).min(1),
-  sequences: z.array(count).min(1),
-  dtypes: z.array(z.enum(dtypes)).min(1),
-  masks: z.array(z.enum(masks)).min(1),
   /** Milliseconds of calls before those that count, and of those, for each attention and pass; as `doBench`. */
   warmupMs: z.number().positive(),
   repeatMs: z.number().positive(),
@@ -34,41 +29,30 @@ export const flashSettings = flashParameters.pick({
 });
 export type FlashSettings = z.infer<typeof flashSettings>;
 
-export const flashCell = attentionShape;
 export type FlashCell = AttentionShape;
 
 /** All combinations, short sequences first. */
 export function expandFlashCells(parameters: FlashParameters): FlashCell[] {
-  const { batches, headDimensions, sequences } = parameters;
-  return parameters.dtypes.flatMap((dtype) =>
-    parameters.masks.flatMap((mask) =>
-      batches.flatMap((batch) =>
-        parameters.heads.flatMap((heads) =>
-          sequences.flatMap((sequence) =>
-            headDimensions.map((headDimension) => ({ batch, heads, headDimension, sequence, dtype, mask })),
-          ),
-        ),
-      ),
-    ),
-  );
+  const { dtype, mask, batch, heads, sequence, headDimension } = parameters;
+  return combinations({ dtype, mask, batch, heads, sequence, headDimension });
 }
 
 /** The shape and passes of the public leaderboard of attention kernels. */
 export const leaderboard = {
   passes: ['both'],
-  batches: [1],
+  batch: [1],
   heads: [16],
-  headDimensions: [64],
-  sequences: [16384],
-  dtypes: ['bfloat16'],
-  masks: ['causal'],
+  headDimension: [64],
+  sequence: [16384],
+  dtype: ['bfloat16'],
+  mask: ['causal'],
 } as const;
 
 /** The defaults where the command line names nothing: on the CPU what a laptop does in a minute. */
 export const flashDefaults = {
   cuda: {
-    headDimensions: [16, 32, 64, 128],
-    sequences: [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536],
+    headDimension: [16, 32, 64, 128],
+    sequence: [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536],
   },
-  cpu: { headDimensions: [16, 64], sequences: [128, 256, 512] },
+  cpu: { headDimension: [16, 64], sequence: [128, 256, 512] },
 } as const;

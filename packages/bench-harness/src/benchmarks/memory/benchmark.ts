@@ -1,38 +1,50 @@
 import { defineBenchmark } from '../define-benchmark.ts';
-import { describeCell, e2eCell, expandCells } from '../e2e/parameters.ts';
-import { interpretMemory } from './report/interpret.ts';
-import {
-  memoryParameters,
-  type MemoryCell,
-  type MemoryParameters,
-  type MemorySettings,
-} from './parameters.ts';
-import { memoryReport } from './report/report.ts';
+import { expandCells, stepParameters } from '../e2e/parameters.ts';
+import { memoryParameters, type MemoryParameters, type MemorySettings } from './parameters.ts';
+import { detailedOf, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
+import { opByOpNotes } from './report/op-by-op.ts';
+import { allocationPlot, peakPlot } from './report/plots.ts';
+import { largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
 import { memoryResult } from './result.ts';
-import { sweepTable } from './report/tables.ts';
 
 /** Where the memory of a training step goes: one step recorded, allocation by allocation. */
 export const memoryBenchmark = defineBenchmark({
   name: 'memory',
   title: 'Memory of a training step',
   parameters: memoryParameters,
-  cell: e2eCell,
+  cell: stepParameters,
   result: memoryResult,
   settings: ({ warmup, steps, seed, stackDepth }: MemoryParameters): MemorySettings => ({
-    warmup,
-    steps,
-    seed,
-    stackDepth,
+    ...{ warmup, steps, seed, stackDepth },
   }),
-  expand: (parameters) => expandCells({ ...parameters, peer: null, peerAttentions: ['plain'] }),
-  describe: describeCell,
-  async measure(cell: MemoryCell, context) {
-    // Only the cell's own process opens a device.
-    const { measureMemory } = await import('./measure.ts');
-    return measureMemory(cell, context);
-  },
+  expand: expandCells,
   samplesMs: ({ overhead }) => overhead.offMs,
   peakBytes: ({ peakAllocatedBytes }) => peakAllocatedBytes,
-  toTable: (records) => sweepTable(records.map(interpretMemory)),
-  toReport: memoryReport,
+  table: sweepTable,
+  overview: [opByOpNotes],
+  findings: [peakFinding, savedFinding, overheadFinding],
+  sections: [
+    {
+      id: 'memory',
+      title: 'Memory',
+      text: [
+        'One step of each configuration was recorded after warm-up: every allocation and free of the device ' +
+          'memory that tensors and workspaces use, with its op, range and calls. Times are those of the host, ' +
+          'which queues the work.',
+      ],
+      blocks: [(cells) => [sweepTable(cells)], opByOpNotes, peakPlot],
+    },
+    (cells) => {
+      const detailed = detailedOf(cells);
+      if (!detailed) return [];
+      const blocks = [liveTable, largestTable, savedTable].flatMap((table) => table(detailed));
+      return [
+        {
+          id: 'memory-over-a-step',
+          title: `Memory over a step: ${detailed.name}`,
+          blocks: [allocationPlot(detailed), ...blocks],
+        },
+      ];
+    },
+  ],
 });

@@ -3,6 +3,7 @@ import { allSizes, type BenchmarkEntry } from '../entry.ts';
 export const memory: BenchmarkEntry = {
   name: 'memory',
   definition: async () => (await import('./benchmark.ts')).memoryBenchmark,
+  measure: async () => (await import('./measure.ts')).measureMemory,
   command: {
     summary: 'Record where the memory of a step goes: timeline, peaks, origins, what backward needs',
     load: async () => (await import('./command.ts')).memoryCommand,

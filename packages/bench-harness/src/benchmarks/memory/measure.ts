@@ -1,6 +1,6 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, memorySnapshot, recordMemory, type Device } from '@roofline/tensor-core';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload, type Workload } from '../e2e/workload.ts';
 import type { Phase } from '../../measuring/timing.ts';
 import { snapshotName, type MemoryCell, type MemorySettings } from './parameters.ts';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { variantWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
+import { wayWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
 
 /** The cells are those of the end-to-end benchmark. */
 export const memoryParameters = e2eParameters
   .pick({
-    ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
-    executions: true,
+    ...{ model: true, context: true, batch: true, mode: true, dtype: true, attention: true },
+    execution: true,
     seed: true,
   })
   .extend({
@@ -23,7 +23,7 @@ export type MemorySettings = Pick<MemoryParameters, 'warmup' | 'steps' | 'seed' 
 /** Names a cell's snapshot: `small-context256-batch4-train-step-float32.pickle`. */
 export function snapshotName(cell: MemoryCell): string {
   const { size, context, batch, mode, dtype } = cell;
-  const words = [size, `context${context}`, `batch${batch}`, mode, dtype, ...variantWords(cell)];
+  const words = [size, `context${context}`, `batch${batch}`, mode, dtype, ...wayWords(cell)];
   const name = words.join('-');
   return `${name.replaceAll(/[^\w.=-]+/g, '-')}.pickle`;
 }

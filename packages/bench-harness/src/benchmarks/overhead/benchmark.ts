@@ -1,5 +1,6 @@
+import { findingsTable } from '../../report/findings-table.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
-import { overheadReport, overheadTable } from './report/report.ts';
+import { stepParameters } from '../e2e/parameters.ts';
 import {
   expandOverheadCells,
   isInstrumentCell,
@@ -9,41 +10,60 @@ import {
   type OverheadParameters,
   type OverheadSettings,
 } from './parameters.ts';
-import { overheadResult, type OverheadResult } from './result.ts';
+import {
+  instrumentFindingRows,
+  instrumentFindings,
+  instrumentPlot,
+  instrumentTable,
+} from './report/instruments.ts';
+import type { OverheadCells } from './report/measured.ts';
+import { opFindingRows, opFindings, opPlot, opTable } from './report/ops.ts';
+import { overheadResult } from './result.ts';
 
 /** What an eager op costs the host, how long the first one takes, and what instruments cost a step. */
 export const overheadBenchmark = defineBenchmark({
   name: 'overhead',
-  title: 'Overhead of eager ops and of instruments',
+  title: 'Overhead',
   parameters: overheadParameters,
   cell: overheadCell,
+  cellParameters: stepParameters,
   result: overheadResult,
   settings: ({ calls, repeats, warmup, seed }: OverheadParameters): OverheadSettings => ({
-    calls,
-    repeats,
-    warmup,
-    seed,
+    ...{ calls, repeats, warmup, seed },
   }),
   expand: expandOverheadCells,
   describe: describeOverheadCell,
-  async measure(cell: OverheadCell, context): Promise<OverheadResult> {
-    // Only the cell's own process opens a device.
-    if (isInstrumentCell(cell)) {
-      const { measureInstruments } = await import('./measure-instruments.ts');
-      return measureInstruments(cell, context);
-    }
-    const { measureOp } = await import('./measure-op.ts');
-    return measureOp(cell, context);
-  },
   samplesMs(result) {
     if ('hostUs' in result) return result.hostUs.map((us) => us / 1000);
     // One sample a round: its steps under instruments.
     const { profile, memory } = result;
     return profile.deviceMs.map((profiledMs, round) => profiledMs + memory.deviceMs[round]!);
   },
-  toTable: overheadTable,
-  toReport: overheadReport,
+  table: everyFinding,
+  findings: [opFindings, instrumentFindings],
+  sections: [
+    { id: 'ops', title: 'Ops', blocks: [opTable, opPlot] },
+    {
+      id: 'instruments',
+      title: 'Instruments',
+      text: [
+        'Train steps without an instrument and recorded by `recordMemory()`, in turn; then profiled by `profile()` and, in ' +
+          'turn with those, with a profiler at rest: a process that has profiled keeps its profiler attached. A plain step ' +
+          'goes before each. A step is timed from an idle device to an idle device; what an instrument takes before and ' +
+          'after it is in the column Read-out.',
+      ],
+      blocks: [instrumentTable, instrumentPlot],
+    },
+  ],
 });
+
+/** Everything that was found: in full where it is of one study, else one finding a row. */
+function everyFinding(cells: OverheadCells) {
+  const [[ops], [instruments]] = [opTable(cells), instrumentTable(cells)];
+  if (!ops || !instruments) return (ops ?? instruments)!;
+  const findings = [...opFindingRows(cells), ...instrumentFindingRows(cells)];
+  return findingsTable('overhead-findings', 'Overhead of eager ops and of instruments', findings);
+}
 
 function describeOverheadCell(cell: OverheadCell): string {
   if (!isInstrumentCell(cell)) return cell.op;

@@ -1,10 +1,11 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
-import { parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
-import { eagerOpNames, overheadStudies } from './parameters.ts';
+import { changedFlag, ownStepFlags, stepsBy } from '../e2e/flags.ts';
+import { defineCommand, type Flag } from '../../cli/command.ts';
+import { parseWholeNumber } from '../../cli/option-values.ts';
+import { opParameters, overheadStudies } from './parameters.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
 import { deviceFlag } from '../../cli/flags/device-flag.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels, modelFlags, refuseModelFlags, sizeFlag } from '../../cli/flags/model-flags.ts';
+import { sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
+import { chooseModels, modelFlags, refuseModelFlags, sizeFlag } from '../../model/flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 
 const overheadFlags = {
@@ -13,11 +14,7 @@ const overheadFlags = {
     default: overheadStudies.join(','),
     describe: 'Parts to run: ops, and a step of a model under instruments',
   },
-  op: {
-    ...choicesOf('op', eagerOpNames),
-    default: eagerOpNames.join(','),
-    describe: 'Ops to measure',
-  },
+  ...sweptFlagsOf(opParameters),
   calls: {
     type: 'string',
     default: '500',
@@ -32,26 +29,22 @@ const overheadFlags = {
   },
   ...modelFlags,
   size: sizeFlag('small, on the CPU tiny'),
-  context: {
-    type: 'string',
-    describe: 'Tokens of a sequence; 256 if not given, on the CPU 64',
-    coerce: parseWholeNumbers('context', 1),
-  },
-  batch: {
-    type: 'string',
-    describe: 'Sequences of a batch; 4 if not given, on the CPU 1',
-    coerce: parseWholeNumbers('batch', 1),
-  },
-  dtype: e2eFlags.dtype,
-  warmup: {
-    ...e2eFlags.warmup,
+  context: withoutDefault('context', 'Tokens of a sequence; 256 if not given, on the CPU 64'),
+  batch: withoutDefault('batch', 'Sequences of a batch; 4 if not given, on the CPU 1'),
+  dtype: ownStepFlags['dtype']!,
+  warmup: changedFlag('warmup', {
     default: '3',
     describe: 'Rounds of the instruments before those that count',
-  },
-  ...deviceFlag,
-  seed: e2eFlags.seed,
-  ...sweepFlags,
-} as const satisfies Flags;
+  }),
+  seed: ownStepFlags['seed']!,
+  ...{ ...deviceFlag, ...sweepFlags },
+} as const;
+
+/** What depends on the device has none. */
+function withoutDefault(name: string, describe: string): Flag {
+  const { default: _, ...flag } = ownStepFlags[name]!;
+  return { ...flag, describe };
+}
 
 export const overheadCommand = defineCommand({
   flags: overheadFlags,
@@ -70,21 +63,14 @@ export const overheadCommand = defineCommand({
         parts: 'instruments',
       });
     }
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { overheadBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
     const { exitCode } = await runBenchmark(overheadBenchmark, {
       parameters: ({ type }) => ({
-        studies: args.study,
-        ops: args.op,
-        calls: args.calls,
-        repeats: args.repeats,
-        models: type === 'cpu' ? tiny : small,
-        contexts: args.context ?? [type === 'cpu' ? 64 : 256],
-        batches: args.batch ?? [type === 'cpu' ? 1 : 4],
-        dtypes: args.dtype,
-        warmup: args.warmup,
-        seed: args.seed,
+        ...(type === 'cpu' ? { context: [64], batch: [1] } : { context: [256], batch: [4] }),
+        ...{ ...stepsBy(args, type === 'cpu' ? tiny : small), ...sweptBy(opParameters, args) },
+        ...{ study: args.study, calls: args.calls, repeats: args.repeats },
       }),
       device: args.device,
       dtypes: [],

@@ -3,6 +3,7 @@ import type { BenchmarkEntry } from '../entry.ts';
 export const overhead: BenchmarkEntry = {
   name: 'overhead',
   definition: async () => (await import('./benchmark.ts')).overheadBenchmark,
+  measure: async () => (await import('./measure.ts')).measureOverhead,
   command: {
     summary: 'Host time of an eager op, cold and warm, and what profiling and memory recording cost a step',
     load: async () => (await import('./command.ts')).overheadCommand,

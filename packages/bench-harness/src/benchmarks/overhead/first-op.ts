@@ -1,6 +1,6 @@
 import { device as openDevice } from '@roofline/tensor-core';
 import { z } from 'zod';
-import type { CellTask } from '../definition.ts';
+import type { CellTask } from '../../runner/cell-task.ts';
 import { runColdAndWarm } from '../../runner/cold-and-warm.ts';
 import { eagerOps } from './eager-ops.ts';
 import type { EagerOpName, OpCell } from './parameters.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, profile, recordMemory, type Device } from '@roofline/tensor-core';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { InstrumentCell, OverheadSettings } from './parameters.ts';

@@ -1,5 +1,5 @@
 import { device as openDevice, type Device } from '@roofline/tensor-core';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { eagerOps } from './eager-ops.ts';
 import { measureFirstOp } from './first-op.ts';
 import type { OpCell, OverheadSettings } from './parameters.ts';

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { cellSchema, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { e2eCell, e2eParameters, expandCells } from '../e2e/parameters.ts';
 
 /** What is measured: the host time of eager ops, and what a step pays for being profiled or recorded. */
@@ -9,7 +11,12 @@ export const eagerOpNames = ['add', 'mul-with-tape', 'softmax', 'matmul'] as con
 export type EagerOpName = (typeof eagerOpNames)[number];
 
 /** It names no study: records from before there was a second one are read and compared as well. */
-const opCell = z.object({ op: z.enum(eagerOpNames) });
+export const opParameters = {
+  op: parameter(z.enum(eagerOpNames), {
+    flag: { describe: 'Ops to measure', default: eagerOpNames.join(',') },
+  }),
+};
+const opCell = cellSchema(opParameters);
 export type OpCell = z.infer<typeof opCell>;
 
 /** One model, whose train steps run without instruments, profiled and recorded in turn. */
@@ -24,10 +31,10 @@ export function isInstrumentCell(cell: OverheadCell): cell is InstrumentCell {
 }
 
 export const overheadParameters = e2eParameters
-  .pick({ models: true, contexts: true, batches: true, dtypes: true, warmup: true, seed: true })
+  .pick({ model: true, context: true, batch: true, dtype: true, warmup: true, seed: true })
   .extend({
-    studies: z.array(z.enum(overheadStudies)).min(1),
-    ops: z.array(z.enum(eagerOpNames)).min(1),
+    study: z.array(z.enum(overheadStudies)).min(1),
+    ...sweepSchemas(opParameters),
     /** Calls of one sample: as many as the device's queue takes without making the host wait. */
     calls: z.int().positive(),
     /** Samples of an op, and rounds of the instruments; `warmup` rounds go before those. */
@@ -37,20 +44,15 @@ export type OverheadParameters = z.infer<typeof overheadParameters>;
 export type OverheadSettings = Pick<OverheadParameters, 'calls' | 'repeats' | 'warmup' | 'seed'>;
 
 export function expandOverheadCells(parameters: OverheadParameters): OverheadCell[] {
-  const { studies, ops, repeats } = parameters;
-  const fixed = {
-    modes: ['train-step' as const],
-    attentions: ['plain' as const],
-    ...{ peer: null, peerAttentions: ['plain' as const] },
-  };
-  const opCells = (): OpCell[] => ops.map((op) => ({ op }));
-  const instrumentCells = (): InstrumentCell[] =>
-    expandCells({ ...parameters, ...fixed, steps: repeats }).map((cell) => ({
-      ...cell,
-      study: 'instruments',
-    }));
+  const { study, op } = parameters;
+  const instrumented = expandCells({
+    ...parameters,
+    ...{ mode: ['train-step'], attention: ['plain'], execution: ['eager'] },
+  });
   return [
-    ...(studies.includes('ops') ? opCells() : []),
-    ...(studies.includes('instruments') ? instrumentCells() : []),
+    ...(study.includes('ops') ? op.map((each) => ({ op: each })) : []),
+    ...(study.includes('instruments')
+      ? instrumented.map((cell) => ({ ...cell, study: 'instruments' as const }))
+      : []),
   ];
 }

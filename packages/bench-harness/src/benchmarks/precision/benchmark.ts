@@ -1,8 +1,11 @@
+import { cellWords } from '../../parameters/cell-names.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
-import { describeCell, sizeName } from '../e2e/parameters.ts';
+import { findingsTable } from '../../report/findings-table.ts';
+import { describeCell, sizeName, stepParameters } from '../e2e/parameters.ts';
+import { peerNotes } from '../e2e/report/findings.ts';
 import {
   expandPrecisionCells,
-  lossWords,
+  lossParameters,
   precisionCell,
   precisionParameters,
   precisionResult,
@@ -10,8 +13,26 @@ import {
   type PrecisionParameters,
   type PrecisionSettings,
 } from './parameters.ts';
-import { precisionReport } from './report/report.ts';
-import { findingsTable } from './report/tables.ts';
+import {
+  accumulationFinding,
+  accuracyFinding,
+  dtypeFinding,
+  lossFinding,
+  speedFindings,
+} from './report/findings.ts';
+import { listFindings } from './report/listed-findings.ts';
+import { cellsOf, type PrecisionCells } from './report/measured.ts';
+import { lossPlot, speedPlot } from './report/plots.ts';
+import {
+  accumulationTable,
+  accuracyTable,
+  compiledSpeedTable,
+  dtypeTable,
+  lossTable,
+  speedTable,
+} from './report/tables.ts';
+
+const speedNotes = (cells: PrecisionCells) => peerNotes(cellsOf('speed', cells));
 
 /** Mixed precision: what it rounds, where, what it does to the loss, and what it saves. */
 export const precisionBenchmark = defineBenchmark({
@@ -19,25 +40,50 @@ export const precisionBenchmark = defineBenchmark({
   title: 'Mixed precision',
   parameters: precisionParameters,
   cell: precisionCell,
+  cellParameters: stepParameters,
   result: precisionResult,
   settings: ({ warmup, steps, seed, peer, lossSteps }: PrecisionParameters): PrecisionSettings => ({
-    warmup,
-    steps,
-    seed,
-    peer,
-    lossSteps,
+    ...{ warmup, steps, seed, peer, lossSteps },
   }),
   expand: expandPrecisionCells,
   describe: describePrecisionCell,
-  async measure(cell: PrecisionCell, context) {
-    // Only the cell's own process opens a device.
-    const { measurePrecision } = await import('./measure.ts');
-    return measurePrecision(cell, context);
-  },
   samplesMs: (result) => (result.study === 'speed' ? result.deviceMs : []),
   peakBytes: (result) => (result.study === 'speed' ? result.memory.peakAllocatedBytes : null),
-  toTable: findingsTable,
-  toReport: precisionReport,
+  table: (cells) => findingsTable('findings', 'Mixed precision', listFindings(cells)),
+  overview: [speedNotes],
+  findings: [accumulationFinding, dtypeFinding, accuracyFinding, speedFindings, lossFinding],
+  sections: [
+    {
+      id: 'study-accumulation',
+      title: 'Accumulation',
+      text: ['What a running sum loses to the rounding of its dtype, and of what is added.'],
+      blocks: [accumulationTable],
+    },
+    {
+      id: 'study-dtypes',
+      title: 'Dtypes',
+      text: ['Autocast casts by the op: parameters and gradients stay float32.'],
+      blocks: [dtypeTable],
+    },
+    {
+      id: 'study-accuracy',
+      title: 'Accuracy',
+      text: ['The same weights and tokens in PyTorch, in float64 and under autocast.'],
+      blocks: [accuracyTable],
+    },
+    {
+      id: 'study-speed',
+      title: 'Speed',
+      text: ['Each precision in a process of its own.'],
+      blocks: [speedTable, speedNotes, speedPlot, compiledSpeedTable],
+    },
+    {
+      id: 'study-loss',
+      title: 'Loss',
+      text: ['The same training in each precision; float16 with dynamic loss scaling.'],
+      blocks: [lossPlot, lossTable],
+    },
+  ],
 });
 
 function describePrecisionCell(cell: PrecisionCell): string {
@@ -47,7 +93,7 @@ function describePrecisionCell(cell: PrecisionCell): string {
     case 'dtypes':
       return `dtypes of a toy model · ${cell.dtype}`;
     case 'loss':
-      return ['loss curve', ...lossWords(cell)].join(' · ');
+      return ['loss curve', ...cellWords(lossParameters, cell)].join(' · ');
     case 'accuracy':
       return `accuracy · ${sizeName(cell)} · context ${cell.context} · batch ${cell.batch} · ${cell.dtype}`;
     case 'speed':

@@ -1,32 +1,31 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
+import { defineCommand } from '../../cli/command.ts';
 import { parseWholeNumber } from '../../cli/option-values.ts';
-import { printLine } from '../../cli/output.ts';
 import { UsageError } from '../../errors.ts';
 import { e2eDtypes } from '../e2e/parameters.ts';
 import { studies } from './parameters.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
-import { choosePeer } from '../e2e/command.ts';
-import { chooseModels, modelFlags, refuseModelFlags, sizeFlag } from '../../cli/flags/model-flags.ts';
-import { stepSweep } from '../../cli/flags/step-sweep.ts';
-import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { changedFlag, choosePeer, stepFlags, stepsBy } from '../e2e/flags.ts';
+import { chooseModels, modelFlags, refuseModelFlags, sizeFlag } from '../../model/flags.ts';
+import { deviceFlag } from '../../cli/flags/device-flag.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 
 const precisionFlags = {
-  ...e2eFlags,
+  ...{ ...modelFlags, ...stepFlags },
   size: sizeFlag('small, on the CPU tiny'),
   study: {
     ...choicesOf('study', studies),
     defaultDescription: 'all; accuracy with --peer torch',
     describe: 'Parts to run; accuracy needs --peer torch',
   },
-  dtype: { ...e2eFlags.dtype, default: e2eDtypes.join(',') },
+  dtype: changedFlag('dtype', { default: e2eDtypes.join(',') }),
   'loss-steps': {
     type: 'string',
     default: '200',
     describe: 'Steps of the loss curves',
     coerce: parseWholeNumber('loss-steps', 1),
   },
-} as const satisfies Flags;
+  ...{ ...deviceFlag, ...sweepFlags },
+} as const;
 
 export const precisionCommand = defineCommand({
   flags: precisionFlags,
@@ -45,26 +44,20 @@ export const precisionCommand = defineCommand({
       const model = { model: 'of accuracy and speed', parts: 'one of them' };
       refuseModelFlags(args, Object.keys(modelFlags), model);
     }
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { precisionBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
+    const steps = stepsBy(args, small);
     const peer = await choosePeer(args);
-    const { exitCode, records } = await runBenchmark(precisionBenchmark, {
+    const { exitCode } = await runBenchmark(precisionBenchmark, {
       parameters: ({ type }) => ({
-        studies: chosen,
-        ...stepSweep(args, type === 'cpu' ? tiny : small),
-        warmup: args.warmup,
-        lossSteps: args['loss-steps'],
-        ...peer,
+        ...{ ...steps, model: type === 'cpu' ? tiny : small, peer },
+        ...{ study: chosen, lossSteps: args['loss-steps'] },
       }),
       device: args.device,
-      dtypes: chosen.includes('speed') ? args.dtype : [],
+      dtypes: chosen.includes('speed') ? steps.dtype : [],
       ...sweepOptions(args, 'precision'),
     });
-    if (!args.json) {
-      const { speedPeerFailures } = await import('./report/report.ts');
-      for (const sentence of speedPeerFailures(records)) printLine(sentence);
-    }
     return exitCode;
   },
 });

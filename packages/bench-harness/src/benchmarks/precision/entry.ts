@@ -3,6 +3,7 @@ import { allSizes, type BenchmarkEntry } from '../entry.ts';
 export const precision: BenchmarkEntry = {
   name: 'precision',
   definition: async () => (await import('./benchmark.ts')).precisionBenchmark,
+  measure: async () => (await import('./measure.ts')).measurePrecision,
   command: {
     summary: 'Mixed precision: accumulation, dtypes under autocast, accuracy, loss curves, and speed-ups',
     load: async () => (await import('./command.ts')).precisionCommand,

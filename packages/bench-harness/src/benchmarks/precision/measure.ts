@@ -1,5 +1,5 @@
 import { type Device, device as openDevice } from '@roofline/tensor-core';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { measureE2e } from '../e2e/measure.ts';
 import { peerPython } from '../../peer/cell-peer.ts';
 import { runPythonProgram } from '../../peer/python-program.ts';

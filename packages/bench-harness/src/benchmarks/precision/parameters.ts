@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { executions } from '../../execution/kinds.ts';
 import { divergingNumber } from '../../measuring/statistics.ts';
+import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
 import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
@@ -11,23 +13,25 @@ export type LowDType = (typeof lowDtypes)[number];
 export const studies = ['accumulation', 'dtypes', 'accuracy', 'loss', 'speed'] as const;
 
 export const precisionParameters = e2eParameters.extend({
-  studies: z.array(z.enum(studies)).min(1),
+  study: z.array(z.enum(studies)).min(1),
   /** Steps of the loss curves. */
   lossSteps: z.int().positive(),
 });
 export type PrecisionParameters = z.infer<typeof precisionParameters>;
 export type PrecisionSettings = Pick<PrecisionParameters, 'warmup' | 'steps' | 'seed' | 'peer' | 'lossSteps'>;
 
+/** The parameters of a loss curve. */
+export const lossParameters = {
+  dtype: parameter(z.enum(e2eDtypes)),
+  execution: parameter(z.enum(executions).default('eager'), { column: 'swept', usual: 'eager' }),
+};
+
 /** The mode of a cell of accuracy is that of one loss and its gradients. */
 export const precisionCell = z.discriminatedUnion('study', [
   z.object({ study: z.literal('accumulation') }),
   z.object({ study: z.literal('dtypes'), dtype: z.enum(lowDtypes) }),
   e2eCell.extend({ study: z.literal('accuracy'), dtype: z.enum(lowDtypes) }),
-  z.object({
-    study: z.literal('loss'),
-    dtype: z.enum(e2eDtypes),
-    execution: z.enum(executions).default('eager'),
-  }),
+  cellSchema(lossParameters).extend({ study: z.literal('loss') }),
   e2eCell.extend({ study: z.literal('speed') }),
 ]);
 export type PrecisionCell = z.infer<typeof precisionCell>;
@@ -66,31 +70,20 @@ export const precisionResult = z.discriminatedUnion('study', [
 export type PrecisionResult = z.infer<typeof precisionResult>;
 export type ResultOf<S extends PrecisionResult['study']> = Extract<PrecisionResult, { study: S }>;
 
-/** `bfloat16`, `compiled`: eager is left out. */
-export function lossWords({ dtype, execution }: LossCell): string[] {
-  return execution === 'eager' ? [dtype] : [dtype, execution];
-}
-
 /** All cells, study by study; accuracy is measured against PyTorch, so there is none without it. */
 export function expandPrecisionCells(parameters: PrecisionParameters): PrecisionCell[] {
-  const low = parameters.dtypes.filter((dtype) => dtype !== 'float32');
+  const { dtype, execution, peer, study: asked } = parameters;
+  const low = dtype.filter((each) => each !== 'float32');
   const accuracy = () =>
-    expandCells({ ...parameters, dtypes: low, modes: ['forward-backward'] }).map(
+    expandCells({ ...parameters, dtype: low, mode: ['forward-backward'] }).map(
       (cell) => ({ ...cell, study: 'accuracy' }) as AccuracyCell,
     );
   const cells: Record<(typeof studies)[number], () => PrecisionCell[]> = {
     accumulation: () => [{ study: 'accumulation' }],
-    dtypes: () => low.map((dtype) => ({ study: 'dtypes', dtype })),
-    accuracy: () => (parameters.peer === null ? [] : accuracy()),
-    loss: () =>
-      parameters.dtypes.flatMap((dtype) =>
-        (parameters.executions ?? ['eager']).map((execution) => ({
-          study: 'loss' as const,
-          dtype,
-          execution,
-        })),
-      ),
+    dtypes: () => low.map((each) => ({ study: 'dtypes', dtype: each })),
+    accuracy: () => (peer === null ? [] : accuracy()),
+    loss: () => combinations({ study: ['loss' as const], dtype, execution }),
     speed: () => expandCells(parameters).map((cell) => ({ ...cell, study: 'speed' })),
   };
-  return studies.filter((study) => parameters.studies.includes(study)).flatMap((study) => cells[study]());
+  return studies.filter((study) => asked.includes(study)).flatMap((study) => cells[study]());
 }

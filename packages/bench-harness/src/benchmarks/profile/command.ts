@@ -1,24 +1,21 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
-import { printLine, tell } from '../../cli/output.ts';
+import { defineCommand } from '../../cli/command.ts';
+import { tell } from '../../cli/output.ts';
 import { single } from '../../cli/option-values.ts';
-import { printTable } from '../../cli/print-table.ts';
 import { UsageError } from '../../errors.ts';
-import type { CellRecord } from '../../records/record.ts';
 import { phases } from './parameters.ts';
-import { choosePeer } from '../e2e/command.ts';
-import { choiceOf } from '../../cli/flags/choices.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels } from '../../cli/flags/model-flags.ts';
-import { stepSweep } from '../../cli/flags/step-sweep.ts';
-import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { choiceOf, peerChoice } from '../../cli/flags/choices.ts';
+import { deviceFlag } from '../../cli/flags/device-flag.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { chooseModels, modelFlags } from '../../model/flags.ts';
+import { changedFlag, choosePeer, stepFlags, stepsBy } from '../e2e/flags.ts';
 
 const flags = {
-  ...e2eFlags,
-  mode: { ...e2eFlags.mode, default: 'train-step' },
-  warmup: { ...e2eFlags.warmup, default: '3' },
-  steps: { ...e2eFlags.steps, default: '3', describe: 'Steps to profile' },
+  ...{ ...modelFlags, ...stepFlags },
+  mode: changedFlag('mode', { default: 'train-step' }),
+  warmup: changedFlag('warmup', { default: '3' }),
+  steps: changedFlag('steps', { default: '3', describe: 'Steps to profile' }),
   peer: {
-    ...e2eFlags.peer,
+    ...peerChoice,
     describe: 'Profile the same work in eager PyTorch after ours (Python by ROOFLINE_PYTHON)',
   },
   phase: {
@@ -32,7 +29,8 @@ const flags = {
     coerce: parseRange,
     completions: () => ['attention.*', 'layers.0', 'loss', 'optimizer'],
   },
-} as const satisfies Flags;
+  ...{ ...deviceFlag, ...sweepFlags },
+} as const;
 
 /** No range has an empty name: that of a shell variable that is not set would leave nothing to show. */
 function parseRange(given: string | readonly string[]): string {
@@ -52,61 +50,21 @@ export const profileCommand = defineCommand({
     ['roofline profile --size small --out results/profile', 'then open results/profile/traces in Perfetto'],
   ],
   async run(args) {
-    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { runBenchmark } = await import('../run-benchmark.ts');
     const { profileBenchmark } = await import('./benchmark.ts');
     const { writeTraces } = await import('./trace/write-traces.ts');
     const options = sweepOptions(args, 'profile');
-    const models = await chooseModels(args, 'small');
+    const steps = stepsBy(args, await chooseModels(args, 'small'));
     const peer = await choosePeer(args);
     const { exitCode, records, isKept } = await runBenchmark(profileBenchmark, {
-      parameters: () => ({
-        ...stepSweep(args, models),
-        warmup: args.warmup,
-        ...peer,
-        phase: args.phase,
-        range: args.range ?? null,
-      }),
+      parameters: () => ({ ...steps, peer, phase: args.phase, range: args.range ?? null }),
       device: args.device,
       // Under autocast some ops stay in float32.
-      dtypes: [...new Set([...args.dtype, 'float32' as const])],
+      dtypes: [...new Set([...steps.dtype, 'float32' as const])],
       ...options,
     });
-    if (args.json) await tellEmptySelections(records);
-    else await printOverview(records);
     if (!isKept) return exitCode;
     for (const path of writeTraces(records, options.out)) tell(`Trace: ${path} (open in ui.perfetto.dev).`);
     return exitCode;
   },
 });
-
-/** What the table of kernels does not say. */
-async function printOverview(records: readonly CellRecord[]): Promise<void> {
-  const { interpretProfile } = await import('./interpret.ts');
-  const { kernelTimeCheckTable } = await import('./report/kernel-time-check.ts');
-  const { compiledProfileTable } = await import('./report/compiled-table.ts');
-  const { besidePeerTable, topKernelsTable } = await import('./report/peer-tables.ts');
-  const { attentionTable, matmulTable, stepTable } = await import('./report/tables.ts');
-  const { profileSummary } = await import('./report/summary.ts');
-  const measurements = records.map(interpretProfile);
-  if (measurements.length === 0) return;
-  printTable(stepTable(measurements));
-  printTable(matmulTable(measurements));
-  const others = [
-    attentionTable(measurements),
-    besidePeerTable(measurements),
-    compiledProfileTable(measurements),
-    kernelTimeCheckTable(measurements),
-    topKernelsTable(measurements),
-  ];
-  for (const table of others) if (table) printTable(table);
-  if (measurements.some(({ profiled }) => profiled?.isOpByOp))
-    tell('On the CPU the ops of compiled steps ran one by one while they were profiled.');
-  for (const sentence of profileSummary(measurements)) printLine(sentence.replaceAll('**', ''));
-}
-
-/** JSON of no rows says nothing of why. */
-async function tellEmptySelections(records: readonly CellRecord[]): Promise<void> {
-  const { interpretProfile } = await import('./interpret.ts');
-  const { emptySelections } = await import('./report/summary.ts');
-  for (const sentence of emptySelections(records.map(interpretProfile))) tell(sentence);
-}

@@ -3,6 +3,7 @@ import type { BenchmarkEntry } from '../entry.ts';
 export const profile: BenchmarkEntry = {
   name: 'profile',
   definition: async () => (await import('./benchmark.ts')).profileBenchmark,
+  measure: async () => (await import('./measure.ts')).measureProfile,
   command: {
     summary: 'Show the kernels of a training step: by name, by range, over time; no Nsight needed',
     load: async () => (await import('./command.ts')).profileCommand,

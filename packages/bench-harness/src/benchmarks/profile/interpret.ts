@@ -1,9 +1,10 @@
 import type { CellRecord } from '../../records/record.ts';
-import { variantWords } from '../e2e/parameters.ts';
+import { workedOut, type Measurement } from '../../report/measurement.ts';
+import { wayWords } from '../e2e/parameters.ts';
 import { kernelSpans, phaseOf, selectSpans, type KernelSpan } from './kernel-spans.ts';
-import { profileCell, profileSettings, type ProfileCell, type ProfileSettings } from './parameters.ts';
+import { profileSettings, type ProfileCell, type ProfileSettings } from './parameters.ts';
 import { peerKernels, type PeerKernel } from './peer/peer-kernels.ts';
-import { profileResult, type MeasuredPeer, type ProfileResult } from './result.ts';
+import type { MeasuredPeer, ProfileResult } from './result.ts';
 
 /** A record with its kernels put together. `profiled` is null unless status is `ok`. */
 export interface ProfileMeasurement {
@@ -31,21 +32,22 @@ export interface ProfiledPeer {
   readonly selected: readonly PeerKernel[];
 }
 
-export function interpretProfile(record: CellRecord): ProfileMeasurement {
-  const cell = profileCell.parse(record.parameters);
-  const settings = profileSettings.parse(record.settings);
-  if (record.status !== 'ok') return { cell, settings, record, profiled: null };
-  const result = profileResult.parse(record.result);
-  const spans = kernelSpans(result.steps);
-  const selected = selectSpans(spans, settings);
-  const isOpByOp = cell.execution !== 'eager' && record.environment.device.type === 'cpu';
-  return {
-    cell,
-    settings,
-    record,
-    profiled: { result, spans, selected, isOpByOp, peer: interpretPeer(result, settings) },
-  };
-}
+/** A measurement with its kernels put together, once for all that shows them. */
+export const profileOf = workedOut(
+  ({ record, cell, result }: Measurement<ProfileCell, ProfileResult>): ProfileMeasurement => {
+    const settings = profileSettings.parse(record.settings);
+    if (result === null) return { cell, settings, record, profiled: null };
+    const spans = kernelSpans(result.steps);
+    const selected = selectSpans(spans, settings);
+    const isOpByOp = cell.execution !== 'eager' && record.environment.device.type === 'cpu';
+    return {
+      cell,
+      settings,
+      record,
+      profiled: { result, spans, selected, isOpByOp, peer: interpretPeer(result, settings) },
+    };
+  },
+);
 
 function interpretPeer({ peer }: ProfileResult, { phase }: ProfileSettings): ProfiledPeer | null {
   if (peer?.status !== 'ok') return null;
@@ -65,6 +67,6 @@ export function lastStep(spans: readonly KernelSpan[], { steps }: ProfileResult)
 /** `small-c256-b4-train-step-float32`, for names of files and ids. */
 export function cellSlug(cell: ProfileCell): string {
   const { size, context, batch, mode, dtype } = cell;
-  const words = [size, `c${context}`, `b${batch}`, mode, dtype, ...variantWords(cell)];
+  const words = [size, `c${context}`, `b${batch}`, mode, dtype, ...wayWords(cell)];
   return words.join('-').replace(/[^\w.-]+/g, '-');
 }

@@ -1,5 +1,5 @@
 import { device as openDevice, profile } from '@roofline/tensor-core';
-import type { CellContext } from '../definition.ts';
+import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import { timeStep } from '../../measuring/timing.ts';
 import { type PackedProfile, packProfile } from './packed-profile.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { e2eCell, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
+import { e2eParameters, type E2eCell } from '../e2e/parameters.ts';
 
 export const phases = ['forward', 'backward', 'optimizer', 'all'] as const;
 export type PhaseChoice = (typeof phases)[number];
@@ -23,5 +23,4 @@ export const profileSettings = profileParameters.pick({
 });
 export type ProfileSettings = z.infer<typeof profileSettings>;
 
-export const profileCell = e2eCell;
 export type ProfileCell = E2eCell;

@@ -1,21 +1,30 @@
 import { z } from 'zod';
-import { e2eCell, e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
+import { parameter } from '../../parameters/parameter.ts';
+import { e2eParameters, expandCells, stepParameters } from '../e2e/parameters.ts';
 
 const steps = z.int().nonnegative();
 
 /** The end-to-end sweep, once for each number of steps before those that count. */
 export const warmupParameters = e2eParameters
-  .omit({ warmup: true, peer: true, peerAttentions: true, peerExecutions: true })
-  .extend({ warmups: z.array(steps).min(1) });
+  .omit({ peer: true, peerAttention: true, peerExecution: true })
+  .extend({ warmup: z.array(steps).min(1) });
 export type WarmupParameters = z.infer<typeof warmupParameters>;
 
-export const warmupCell = e2eCell.extend({ warmup: steps });
+export const warmupCellParameters = {
+  ...stepParameters,
+  warmup: parameter(steps, {
+    title: 'Warm-up',
+    description: 'Steps before those that count.',
+    words: (count) => `warm-up ${count}`,
+  }),
+};
+export const warmupCell = cellSchema(warmupCellParameters);
 export type WarmupCell = z.infer<typeof warmupCell>;
 
 export type WarmupSettings = Pick<WarmupParameters, 'steps' | 'seed'>;
 
 /** The cells that are to be contrasted are adjacent: the numbers of warm-up steps are innermost. */
-export function expandWarmups({ warmups, ...parameters }: WarmupParameters): WarmupCell[] {
-  const ours = { ...parameters, warmup: 0, peer: null, peerAttentions: ['plain' as const] };
-  return expandCells(ours).flatMap((cell: E2eCell) => warmups.map((warmup) => ({ ...cell, warmup })));
+export function expandWarmups({ warmup: counts, ...parameters }: WarmupParameters): WarmupCell[] {
+  return expandCells(parameters).flatMap((cell) => counts.map((warmup) => ({ ...cell, warmup })));
 }

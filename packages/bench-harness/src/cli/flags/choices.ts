@@ -21,18 +21,4 @@ export function choicesOf<const T extends string>(
   return { type: 'string', values, coerce: parseChoices(flag, values, synonyms) } as const;
 }
 
-/** What PyTorch, CUDA and papers call them. */
-const dtypeSynonyms = {
-  fp32: 'float32',
-  f32: 'float32',
-  fp16: 'float16',
-  f16: 'float16',
-  half: 'float16',
-  bf16: 'bfloat16',
-} as const;
-
-export function dtypeChoices<const T extends string>(values: readonly T[]) {
-  return choicesOf('dtype', values, dtypeSynonyms as unknown as Synonyms<T>);
-}
-
 export const peerChoice = choiceOf('peer', ['torch']);

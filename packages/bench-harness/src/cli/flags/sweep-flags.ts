@@ -1,9 +1,8 @@
 import type { InferredOptionTypes } from 'yargs';
 import { jsonFlag, type Flags } from '../command.ts';
-import { outOfMemoryPolicies } from '../exit-code.ts';
+import { outOfMemoryPolicies, type OutOfMemoryPolicy } from '../exit-code.ts';
 import { parsePath, parsePositiveNumber } from '../option-values.ts';
 import { choiceOf } from './choices.ts';
-import type { RunOptions } from '../run-benchmark.ts';
 
 /** What every benchmark takes: where records go, and what becomes of cells that go wrong. */
 export const sweepFlags = {
@@ -31,11 +30,17 @@ export const sweepFlags = {
   ...jsonFlag,
 } as const satisfies Flags;
 
+/** Where the records of a sweep go, and what becomes of cells that go wrong. */
+export interface SweepOptions {
+  readonly out: string;
+  readonly forceNew: boolean;
+  readonly timeoutMs: number | null;
+  readonly outOfMemory: OutOfMemoryPolicy;
+  readonly json: boolean;
+}
+
 /** The options of a run that the flags give; without --out a folder named after `benchmark` and the time. */
-export function sweepOptions(
-  args: InferredOptionTypes<typeof sweepFlags>,
-  benchmark: string,
-): Pick<RunOptions<never>, 'out' | 'forceNew' | 'timeoutMs' | 'outOfMemory' | 'json'> {
+export function sweepOptions(args: InferredOptionTypes<typeof sweepFlags>, benchmark: string): SweepOptions {
   return {
     out: args.out ?? `results/${benchmark}-${timestamp()}`,
     forceNew: args['force-new'],

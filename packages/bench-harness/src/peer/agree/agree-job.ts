@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { modelShape } from '../../benchmarks/e2e/parameters.ts';
+import { modelShape } from '../../model/shape.ts';
 import { seededRandom } from '../../measuring/seeded-random.ts';
 import { divergingNumber } from '../../measuring/statistics.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { device as openDevice, fromTypedArray, type Device, type Tensor } from '@roofline/tensor-core';
 import { AdamW } from '@roofline/optim';
 import { languageModelLoss, loadTensors, saveCheckpoint, TransformerLM } from '@roofline/transformer';
-import type { CellTask } from '../../benchmarks/definition.ts';
+import type { CellTask } from '../../runner/cell-task.ts';
 import { findTorchPython } from '../find-python.ts';
 import { runPythonProgram } from '../python-program.ts';
 import type { AgreeJob, AgreeResult } from './agree-job.ts';

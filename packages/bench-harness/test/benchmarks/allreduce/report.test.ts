@@ -2,8 +2,7 @@ import { type Plot, type Table, renderHtml, renderLatex, renderMarkdown } from '
 import { describe, expect, it } from 'vitest';
 import { allreduceBenchmark } from '../../../src/benchmarks/allreduce/benchmark.ts';
 import { collectiveCell } from '../../../src/benchmarks/allreduce/parameters.ts';
-import { interpretCollectives } from '../../../src/benchmarks/allreduce/report/interpret.ts';
-import { ncclTestsTable } from '../../../src/benchmarks/allreduce/report/tables.ts';
+import { tableIn } from '../../fixtures/blocks.ts';
 import { collectiveRecord } from '../../fixtures/collective-records.ts';
 import { withoutMemory } from '../../fixtures/attention-records.ts';
 
@@ -57,8 +56,8 @@ describe('the report of collectives', () => {
 
   it('gives the bytes that are moved, as nccl-tests does, and counts one rank', () => {
     const record = collectiveRecord({ op: 'allgather', bytes: 1003, ranks: 1 });
-    const { rows } = ncclTestsTable(interpretCollectives([record]));
-    expect(rows[0]).toMatchObject({ bytes: 1000, count: 250 });
+    const table = tableIn(allreduceBenchmark.toReport([record]), 'nccl-tests')!;
+    expect(table.rows[0]).toMatchObject({ bytes: 1000, count: 250 });
     expect(allreduceBenchmark.describe(collectiveCell.parse(record.parameters))).toBe(
       'allgather · gloo · 1 rank · 1003 B · float32',
     );
@@ -99,8 +98,7 @@ describe('the report of collectives', () => {
       expect.stringContaining('**7.50 GB/s**'),
       'Bus bandwidth over that of torch.distributed, in turn: **2.00×** to **2.00×**.',
       'No element was wrong.',
-      'Without a result: allreduce · gloo · 4 ranks · 1 GB · float32 (out of memory).',
-      '4 of 5 cells measured.',
+      '1 of 5 cells could not be measured: allreduce · gloo · 4 ranks · 1 GB · float32 (out of memory).',
     ]);
     expect(renderMarkdown(report)).toContain('#wrong');
     const tables = report.sections.flatMap(({ blocks }) => blocks.filter((block) => block.kind === 'table'));

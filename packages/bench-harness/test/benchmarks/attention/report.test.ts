@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { attentionBenchmark } from '../../../src/benchmarks/attention/benchmark.ts';
 import {
   attentionDefaults,
-  attentionParameters,
+  attentionSweep,
   expandAttentionCells,
 } from '../../../src/benchmarks/attention/parameters.ts';
 import { compareRecords } from '../../../src/report/compare.ts';
@@ -26,7 +26,7 @@ describe('the attention benchmark', () => {
   it('expands to the whole sweep where nothing is named', () => {
     const { cuda } = attentionDefaults;
     const cells = expandAttentionCells(
-      attentionParameters.parse({ ...cuda, attentions: ['plain', 'flash'], dtypes: ['float32'], seed: 0 }),
+      attentionSweep.parse({ ...cuda, attention: ['plain', 'flash'], dtype: ['float32'], seed: 0 }),
     );
     expect(cells).toHaveLength(2 * 4 * 5);
     expect(cells[0]).toEqual({
@@ -115,11 +115,10 @@ describe('the attention benchmark', () => {
 
   it('sums up: flash over plain at the longest sequence of both, and what was not measured', () => {
     expect(report.summary).toEqual([
-      '5 of 6 cells measured on Toy CPU.',
       expect.stringMatching(
         /^At sequence 128, d 16, float32, flash attention is \*\*4\.00×\*\* as fast as plain forward/,
       ),
-      'Not measured: plain · d 16 · sequence 256 · batch 2 · float32 (out of memory).',
+      '1 of 6 cells could not be measured: plain · d 16 · sequence 256 · batch 2 · float32 (out of memory).',
     ]);
     expect(renderHtml(report)).toContain('Memory by formula and as measured');
   });

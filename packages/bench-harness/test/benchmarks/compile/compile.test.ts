@@ -3,10 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { compileBenchmark } from '../../../src/benchmarks/compile/benchmark.ts';
 import { groupCalls, measureCompile } from '../../../src/benchmarks/compile/measure.ts';
 import { compileParameters, expandCompileCells } from '../../../src/benchmarks/compile/parameters.ts';
-import { interpretCompile } from '../../../src/benchmarks/compile/report/interpret.ts';
-import { callTable, fusedTable, programTable } from '../../../src/benchmarks/compile/report/tables.ts';
-import type { JsonObject } from '../../../src/records/json.ts';
+import { compileResult } from '../../../src/benchmarks/compile/result.ts';
 import type { CompileResult } from '../../../src/benchmarks/compile/result.ts';
+import { tableIn } from '../../fixtures/blocks.ts';
 import { toyCell, toyRecord } from '../../fixtures/records.ts';
 import { runMain } from '../../fixtures/run-main.ts';
 
@@ -37,9 +36,9 @@ const record = (changes: Partial<CompileResult> = {}, mode: typeof cell.mode | '
 describe('roofline compile', () => {
   it('compiles every cell', () => {
     const sweep = compileParameters.parse({
-      models: [{ size: toyCell.size, shape: toyCell.shape }],
-      ...{ contexts: [8], batches: [2], modes: ['forward', 'train-step'], dtypes: ['float32'] },
-      ...{ attentions: ['plain', 'flash'], steps: 1, seed: 0, coldAndWarm: false },
+      model: [{ size: toyCell.size, shape: toyCell.shape }],
+      ...{ context: [8], batch: [2], mode: ['forward', 'train-step'], dtype: ['float32'] },
+      ...{ attention: ['plain', 'flash'], steps: 1, seed: 0, coldAndWarm: false },
     });
     const cells = expandCompileCells(sweep);
     expect(cells).toHaveLength(4);
@@ -74,8 +73,7 @@ describe('roofline compile', () => {
       repeatedCalls: 0,
     };
     const older = Object.fromEntries(Object.entries(result).filter(([key]) => !(key in newer)));
-    const measurement = interpretCompile({ ...record(), result: older as JsonObject });
-    expect(measurement.result).toEqual({ ...older, ...newer });
+    expect(compileResult.parse(older)).toEqual({ ...older, ...newer });
   });
 
   it('groups calls that are alike in all layers', () => {
@@ -102,8 +100,7 @@ describe('roofline compile', () => {
       ...{ accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0, compileTimes: null },
     };
     const records = [record(), record(nothing, 'forward')];
-    const measurements = records.map(interpretCompile);
-    const [first, second] = programTable(measurements).rows;
+    const [first, second] = compileBenchmark.toTable(records).rows;
     expect(first).toMatchObject({
       ...{ tracedCalls: 30, calls: 28, nodesBefore: 33, nodes: 25, bytesInRegisters: 4096, arenaRatio: 0.75 },
       ...{
@@ -117,9 +114,11 @@ describe('roofline compile', () => {
       },
       ...{ accumulatedProducts: 5, mergedProducts: 4, operandBytesSaved: 1024, repeatedCalls: 3 },
     });
-    expect(second).toMatchObject({ arenaBytes: null, arenaRatio: null, bytesInRegisters: null });
-    const columns = (rows: typeof measurements) => programTable(rows).columns.map(({ key }) => key);
+    const columns = (rows: typeof records) => compileBenchmark.toTable(rows).columns.map(({ key }) => key);
     for (const key of [
+      'arenaBytes',
+      'arenaRatio',
+      'bytesInRegisters',
       'repeatedCalls',
       'carriedCasts',
       'mergedProducts',
@@ -128,16 +127,17 @@ describe('roofline compile', () => {
       'warmMs',
     ]) {
       expect(second).not.toHaveProperty(key);
-      expect(columns(measurements)).toContain(key);
-      expect(columns([measurements[1]!])).not.toContain(key);
+      expect(columns(records)).toContain(key);
+      expect(columns([records[1]!])).not.toContain(key);
     }
-    expect(fusedTable(measurements)!.rows).toEqual([
-      { cell: 'small, train-step', members: 'mul + add', calls: 8, nodesBefore: 16, nodes: 8 },
+    expect(tableIn(compileBenchmark.toReport(records), 'fused')!.rows).toEqual([
+      { status: 'ok', cell: 'small, train-step', members: 'mul + add', calls: 8, nodesBefore: 16, nodes: 8 },
     ]);
-    expect(fusedTable([measurements[1]!])).toBeNull();
-    const calls = callTable(result.table, 'calls');
+    const unfused = compileBenchmark.toReport([record({ table: [result.table[1]!] })]);
+    expect(tableIn(unfused, 'fused')).toBeUndefined();
+    const calls = tableIn(compileBenchmark.toReport(records), 'calls-0')!;
     expect(calls.rows[0]).toMatchObject({ op: 'fused_mul_add', members: 'mul + add', calls: 6, nodes: 6 });
-    expect(callTable([result.table[1]!], 'calls').columns.map(({ key }) => key)).not.toContain('members');
+    expect(tableIn(unfused, 'calls-0')!.columns.map(({ key }) => key)).not.toContain('members');
   });
 
   it('has a report', () => {

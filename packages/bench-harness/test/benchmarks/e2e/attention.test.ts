@@ -7,17 +7,18 @@ import {
   e2eParameters,
   expandCells,
   type E2eCell,
+  stepNames,
+  stepParameters,
 } from '../../../src/benchmarks/e2e/parameters.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
 import { snapshotName } from '../../../src/benchmarks/memory/parameters.ts';
 import { cellSlug } from '../../../src/benchmarks/profile/interpret.ts';
-import { speedsOf } from '../../../src/benchmarks/precision/report/measurements.ts';
-import { speedTable } from '../../../src/benchmarks/precision/report/tables.ts';
+import { precisionBenchmark } from '../../../src/benchmarks/precision/benchmark.ts';
 import type { CellRecord } from '../../../src/records/record.ts';
 import { TorchPeer } from '../../../src/peer/torch-peer.ts';
-import { cellNames } from '../../../src/report/cell-names.ts';
 import { compareRecords } from '../../../src/report/compare.ts';
-import { configurationColumns, sharedCaption } from '../../../src/report/configuration-columns.ts';
+import { parameterColumns, sharedCaption } from '../../../src/parameters/parameter-columns.ts';
+import { tableIn } from '../../fixtures/blocks.ts';
 import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 import { runMain } from '../../fixtures/run-main.ts';
 import { torchPython } from '../../fixtures/torch.ts';
@@ -29,10 +30,10 @@ describe('the attention of a cell', () => {
   const sweep = (peer: { name: 'torch'; version: string } | null) =>
     expandCells(
       e2eParameters.parse({
-        models: [{ size: toyCell.size, shape: toyCell.shape }],
-        ...{ contexts: [8], batches: [2], modes: ['forward'], dtypes: ['float32'] },
-        attentions: ['plain', 'flash'],
-        ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttentions: ['plain', 'sdpa'] },
+        model: [{ size: toyCell.size, shape: toyCell.shape }],
+        ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'] },
+        attention: ['plain', 'flash'],
+        ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttention: ['plain', 'sdpa'] },
       }),
     ).map(({ attention, peerAttention }) => [attention, peerAttention]);
 
@@ -60,15 +61,12 @@ describe('the attention of a cell', () => {
   it('is named where it is not plain, or not the same in all', () => {
     expect(describeCell(toyCell)).toBe('small · context 16 · batch 2 · train-step · float32');
     expect(describeCell({ ...flash, peerAttention: 'sdpa' })).toBe(
-      'small · context 16 · batch 2 · train-step · float32 · flash attention · PyTorch sdpa',
+      "small · context 16 · batch 2 · flash attention · PyTorch's sdpa attention · train-step · float32",
     );
-    expect(cellNames([toyCell, flash]).name(toyCell)).toBe('small, plain attention');
-    expect(cellNames([flash]).shared).toContain('flash attention');
-    const rows = [{ ...flash, shape: null }];
-    expect(sharedCaption(rows)).toBe('All rows: batch 2, flash attention, float32.');
-    expect(configurationColumns([...rows, { ...toyCell, shape: null }]).map(({ key }) => key)).toContain(
-      'attention',
-    );
+    expect(stepNames([{ cell: toyCell }, { cell: flash }]).name(toyCell)).toBe('small, plain attention');
+    expect(stepNames([{ cell: flash }]).shared).toContain('flash attention');
+    expect(sharedCaption(stepParameters, [flash])).toBe('All rows: batch 2, flash attention, float32.');
+    expect(parameterColumns(stepParameters, [flash, toyCell]).map(({ key }) => key)).toContain('attention');
   });
 
   it('is in the names of traces and snapshots, so that none overwrites another', () => {
@@ -98,10 +96,11 @@ describe('the attention of a cell', () => {
     });
     const [plain, flash] = [record('plain', 'float32', 4), record('flash', 'float32', 2)];
     const low = record('flash', 'bfloat16', 1);
-    expect(speedsOf([plain, low]).map(({ speedUp }) => speedUp)).toEqual([1, null]);
-    expect(speedsOf([plain, flash, low]).map(({ speedUp }) => speedUp)).toEqual([1, 1, 2]);
-    const { rows } = speedTable([plain, low]);
-    expect(rows.map(({ size }) => size)).toEqual(['small', 'small, flash attention']);
+    const rowsOf = (records: readonly CellRecord[]) =>
+      tableIn(precisionBenchmark.toReport(records), 'speed')!.rows;
+    expect(rowsOf([plain, low]).map(({ speedUp }) => speedUp)).toEqual([1, null]);
+    expect(rowsOf([plain, flash, low]).map(({ speedUp }) => speedUp)).toEqual([1, 1, 2]);
+    expect(rowsOf([plain, low]).map(({ attention }) => attention)).toEqual(['plain', 'flash']);
   });
 
   it('of a peer needs the peer', async () => {

@@ -8,25 +8,27 @@ import {
   expandCells,
   modes,
 } from '../../../src/benchmarks/e2e/parameters.ts';
-import { interpretRecord } from '../../../src/benchmarks/e2e/report/interpret.ts';
-import { e2eReport } from '../../../src/benchmarks/e2e/report/report.ts';
-import { compiledTable } from '../../../src/benchmarks/e2e/report/compiled-table.ts';
 import { e2eBenchmark } from '../../../src/benchmarks/e2e/benchmark.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
+import type { CellRecord } from '../../../src/records/record.ts';
+import { tableIn } from '../../fixtures/blocks.ts';
 import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 import { runMain } from '../../fixtures/run-main.ts';
 
 const compiled = { ...toyCell, execution: 'compiled' } as const;
+
+const compiledTable = (records: readonly CellRecord[]) =>
+  tableIn(e2eBenchmark.toReport(records), 'compiled-beside-eager');
 
 describe('the execution of a cell', () => {
   it('is swept, and that of the peer where there is one', () => {
     const sweep = (peer: { name: 'torch'; version: string } | null) =>
       expandCells(
         e2eParameters.parse({
-          models: [{ size: toyCell.size, shape: toyCell.shape }],
-          ...{ contexts: [8], batches: [2], modes: ['forward'], dtypes: ['float32'], attentions: ['plain'] },
-          ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttentions: ['plain'] },
-          ...{ executions: ['eager', 'compiled'], peerExecutions: ['eager', 'compile'] },
+          model: [{ size: toyCell.size, shape: toyCell.shape }],
+          ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'], attention: ['plain'] },
+          ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttention: ['plain'] },
+          ...{ execution: ['eager', 'compiled'], peerExecution: ['eager', 'compile'] },
         }),
       ).map(({ execution, peerExecution }) => `${execution} ${peerExecution}`);
     expect(sweep(null)).toEqual(['eager eager', 'compiled eager']);
@@ -42,7 +44,7 @@ describe('the execution of a cell', () => {
     const { execution: _, peerExecution: __, ...older } = toyCell;
     expect(e2eCell.parse(older)).toEqual(toyCell);
     expect(describeCell({ ...compiled, peerExecution: 'reduce-overhead' })).toBe(
-      'small · context 16 · batch 2 · train-step · float32 · compiled · PyTorch reduce-overhead',
+      'small · context 16 · batch 2 · compiled · PyTorch reduce-overhead · train-step · float32',
     );
   });
 
@@ -63,33 +65,33 @@ describe('the execution of a cell', () => {
   it('of both in turn is compared with the eager steps of the same minutes', () => {
     const { deviceMs, wallMs, phasesMs } = toyResult(2);
     const result = { ...toyResult(0.5), eagerInTurn: { deviceMs, wallMs, phasesMs } };
-    const table = compiledTable([toyRecord(), toyRecord(compiled, { result })].map(interpretRecord))!;
+    const table = compiledTable([toyRecord(), toyRecord(compiled, { result })])!;
     expect(table.rows[0]).toMatchObject({ eagerMs: 20, compiledMs: 5, ratio: 0.25 });
     expect(table.caption).toMatch(/^Steps of both in turn, of one model\. /);
   });
 
   it('makes the sweep measure both in turn', () => {
-    const settings = (executions?: ('eager' | 'compiled')[]) => {
+    const settings = (execution: ('eager' | 'compiled')[]) => {
       const { settings } = e2eBenchmark;
-      return settings({ ...{ warmup: 0, steps: 1, seed: 0, peer: null }, executions } as never);
+      return settings({ ...{ warmup: 0, steps: 1, seed: 0, peer: null }, execution } as never);
     };
     expect(settings(['eager', 'compiled'])).toHaveProperty('sweepsEager', true);
-    for (const executions of [undefined, ['eager' as const], ['compiled' as const]])
-      expect(settings(executions)).not.toHaveProperty('sweepsEager');
+    for (const execution of [['eager' as const], ['compiled' as const]])
+      expect(settings(execution)).not.toHaveProperty('sweepsEager');
   });
 
   it('has a table of both, with what compiling took', () => {
     const result = { ...toyResult(0.5), compilation: { calls: 3, durationMs: 204 } };
     const records = [toyRecord(), toyRecord(compiled, { result })];
-    const [row] = compiledTable(records.map(interpretRecord))!.rows;
+    const [row] = compiledTable(records)!.rows;
     expect(row).toMatchObject({ eagerMs: 10, compiledMs: 5, ratio: 0.5, compileMs: 204, paysAfter: 40 });
-    expect(compiledTable([interpretRecord(records[1]!)])).toBeNull();
-    expect(row).not.toHaveProperty('execution');
+    expect(compiledTable([records[1]!])).toBeUndefined();
+    expect(compiledTable(records)!.caption).toContain('compiled');
     const both = [...records, toyRecord({ ...compiled, execution: 'autotuned' }, { result })];
-    const table = compiledTable(both.map(interpretRecord))!;
+    const table = compiledTable(both)!;
     expect(table.rows.map(({ execution }) => execution)).toEqual(['compiled', 'autotuned']);
     expect(table.columns.map(({ key }) => key)).toContain('execution');
-    expect(renderHtml(e2eReport(records))).toContain('Compiled beside eager');
+    expect(renderHtml(e2eBenchmark.toReport(records))).toContain('Compiled beside eager');
   });
 
   it('of a peer wants a peer', async () => {

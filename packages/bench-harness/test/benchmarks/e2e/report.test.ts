@@ -92,7 +92,7 @@ describe('e2e report', () => {
       toyRecord({}, { result: { ...toyResult(), peer: { ...peer, blas } } });
     const prescott = withBlas('OpenBLAS 0.3.21, kernels for Prescott');
     expect(e2eBenchmark.toTable([prescott, prescott]).caption).toBe(
-      "All rows: batch 2, float32. PyTorch's products: OpenBLAS 0.3.21, kernels for Prescott.",
+      "PyTorch's products: OpenBLAS 0.3.21, kernels for Prescott. All rows: batch 2, float32.",
     );
     expect(e2eBenchmark.toTable([withBlas(null)]).caption).toBe('All rows: batch 2, float32.');
   });
@@ -178,7 +178,7 @@ describe('e2e report', () => {
       expect.stringMatching(/^Closest to the roof: \*\*143 %\*\* \(small, forward/),
       expect.stringMatching(/^Farthest from it: \*\*50\.0 %\*\* \(small, train-step/),
       'Peak memory is 0.50× that of PyTorch.',
-      '2 of 3 cells measured on Toy CPU; 1 ran out of memory.',
+      '1 of 3 cells could not be measured: xl · context 16 · batch 2 · train-step · float32 (out of memory).',
     ]);
   });
 
@@ -187,7 +187,7 @@ describe('e2e report', () => {
     expect(notes).toEqual([
       expect.objectContaining({
         tone: 'warning',
-        text: expect.stringContaining('small forward at context 16'),
+        text: expect.stringContaining('small · context 16 · batch 2 · forward · float32'),
       }),
     ]);
   });
@@ -199,7 +199,9 @@ describe('e2e report', () => {
     const notes = sections.flatMap(({ blocks }) => blocks).filter(({ kind }) => kind === 'note');
     expect(notes).toEqual([
       expect.objectContaining({
-        text: expect.stringMatching(/^The warm-up was too short for small train-step/),
+        text: expect.stringMatching(
+          /^The warm-up was too short for small · context 16 · batch 2 · train-step/,
+        ),
       }),
     ]);
   });
@@ -233,7 +235,7 @@ describe('e2e report', () => {
       toyRecord({ size, dtype }, { result: { ...toyResult(scale), parameterCount } });
     const pairs = [cell('small', 'float32', 1, 1), cell('small', 'bfloat16', 0.8, 1)];
     const larger = [cell('xl', 'float32', 10, 9), cell('xl', 'bfloat16', 4, 9)];
-    const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-2);
+    const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-1);
     expect(last(pairs)).toBe('Mode `train-step` runs in bfloat16 at **1.25×** for small, against float32.');
     expect(last([...larger, ...pairs])).toBe(
       'Mode `train-step` runs in bfloat16 at **1.25×** for small and **2.50×** for xl, against float32: the gain ' +

@@ -4,8 +4,7 @@ import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { memoryParameters } from '../../../src/benchmarks/memory/parameters.ts';
 import { recordStep } from '../../../src/benchmarks/memory/record-step.ts';
-import { interpretMemory, memoryRow } from '../../../src/benchmarks/memory/report/interpret.ts';
-import { memoryReport } from '../../../src/benchmarks/memory/report/report.ts';
+import { memoryBenchmark } from '../../../src/benchmarks/memory/benchmark.ts';
 import { summarizeStep } from '../../../src/benchmarks/memory/summarize-step.ts';
 import type { Workload } from '../../../src/benchmarks/e2e/workload.ts';
 import { toyCell, toyRecord } from '../../fixtures/records.ts';
@@ -15,11 +14,11 @@ const cell = { ...toyCell, execution: 'compiled' } as const;
 describe('the memory of compiled steps', () => {
   it('is swept', () => {
     const sweep = memoryParameters.parse({
-      models: [{ size: toyCell.size, shape: toyCell.shape }],
-      ...{ contexts: [8], batches: [2], modes: ['forward'], dtypes: ['float32'], attentions: ['plain'] },
-      ...{ warmup: 0, steps: 1, seed: 0, stackDepth: 0, executions: ['eager', 'compiled'] },
+      model: [{ size: toyCell.size, shape: toyCell.shape }],
+      ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'], attention: ['plain'] },
+      ...{ warmup: 0, steps: 1, seed: 0, stackDepth: 0, execution: ['eager', 'compiled'] },
     });
-    expect(sweep.executions).toEqual(['eager', 'compiled']);
+    expect(sweep.execution).toEqual(['eager', 'compiled']);
   });
 
   it.skipIf(hostCompilerVersion() === null)('is their arena, where their result lies too, on a GPU', () => {
@@ -44,17 +43,17 @@ describe('the memory of compiled steps', () => {
     const overhead = { offMs: [1], onMs: [1] };
     const measured = { parameterCount: 1 << 18, ...result, overhead, snapshot: null };
     const record = toyRecord(cell, { benchmark: 'memory', result: measured });
-    expect(memoryRow(interpretMemory(record))).toMatchObject({
+    expect(memoryBenchmark.toTable([record]).rows[0]).toMatchObject({
       stepBytes: result.peakAllocatedBytes,
       arenaBytes: result.arenaBytes,
       forwardBytes: null,
     });
     // The toy's environment is a CPU's.
-    expect(JSON.stringify(memoryReport([record]))).toContain(
+    expect(JSON.stringify(memoryBenchmark.toReport([record]))).toContain(
       'On the CPU the ops of compiled steps ran one by one',
     );
     expect(
-      JSON.stringify(memoryReport([toyRecord({}, { benchmark: 'memory', result: measured })])),
+      JSON.stringify(memoryBenchmark.toReport([toyRecord({}, { benchmark: 'memory', result: measured })])),
     ).not.toContain('one by one');
   });
 });

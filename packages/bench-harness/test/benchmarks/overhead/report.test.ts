@@ -55,6 +55,7 @@ describe('overhead', () => {
       'An eager op costs the host **5.00 µs** (`add`).',
       'The first `add` of a process takes **900 ms** with no kernel compiled yet, and **300 ms** with all of them in ' +
         'the cache.',
+      '1 of 2 cells could not be measured: softmax (failed).',
     ]);
     const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
     expect(plot.series[0]!.points).toEqual([

@@ -9,19 +9,18 @@ import {
   precisionCell,
   precisionParameters,
 } from '../../../src/benchmarks/precision/parameters.ts';
-import { precisionReport } from '../../../src/benchmarks/precision/report/report.ts';
-import { speedTable } from '../../../src/benchmarks/precision/report/tables.ts';
 import type { JsonObject } from '../../../src/records/json.ts';
+import { tableIn } from '../../fixtures/blocks.ts';
 import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 
 describe('the execution of the precision studies', () => {
   it('is swept where something runs', () => {
     const cells = expandPrecisionCells(
       precisionParameters.parse({
-        models: [{ size: toyCell.size, shape: toyCell.shape }],
-        ...{ contexts: [8], batches: [2], modes: ['forward'], attentions: ['plain'], dtypes: ['bfloat16'] },
-        ...{ studies: ['dtypes', 'accuracy', 'loss', 'speed'], executions: ['eager', 'compiled'] },
-        ...{ warmup: 0, steps: 1, seed: 0, lossSteps: 1, peerAttentions: ['plain'] },
+        model: [{ size: toyCell.size, shape: toyCell.shape }],
+        ...{ context: [8], batch: [2], mode: ['forward'], attention: ['plain'], dtype: ['bfloat16'] },
+        ...{ study: ['dtypes', 'accuracy', 'loss', 'speed'], execution: ['eager', 'compiled'] },
+        ...{ warmup: 0, steps: 1, seed: 0, lossSteps: 1, peerAttention: ['plain'] },
         peer: { name: 'torch', version: '2.0' },
       }),
     );
@@ -55,7 +54,8 @@ describe('the execution of the precision studies', () => {
           result: { ...toyResult(), study: 'speed', peer: { ...peer, ...peaks } },
         },
       );
-    const { rows } = speedTable([record('compile'), record('reduce-overhead')]);
+    const report = precisionBenchmark.toReport([record('compile'), record('reduce-overhead')]);
+    const { rows } = tableIn(report, 'speed')!;
     expect(rows.map(({ memoryRatio, peerRatio }) => [memoryRatio, peerRatio])).toEqual([
       [2 ** 10, 0.5],
       [0.25, 0.5],
@@ -72,11 +72,13 @@ describe('the execution of the precision studies', () => {
           result: { ...toyResult(scale), study: 'speed', compilation: { calls: 3, durationMs: 204 } },
         },
       );
-    const report = precisionReport([record('eager', 1), record('compiled', 0.5)]);
+    const report = precisionBenchmark.toReport([record('eager', 1), record('compiled', 0.5)]);
     const blocks = report.sections.flatMap((section) => section.blocks);
     const both = blocks.find((block) => block.kind === 'table' && block.id === 'compiled-beside-eager');
     expect(both).toMatchObject({ rows: [{ eagerMs: 10, compiledMs: 5, ratio: 0.5, paysAfter: 40 }] });
     expect(renderHtml(report)).toContain('Compiled beside eager');
-    expect(JSON.stringify(precisionReport([record('eager', 1)]))).not.toContain('compiled-beside-eager');
+    expect(JSON.stringify(precisionBenchmark.toReport([record('eager', 1)]))).not.toContain(
+      'compiled-beside-eager',
+    );
   });
 });

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { interpretProfile } from '../../../src/benchmarks/profile/interpret.ts';
 import { compiledProfileTable } from '../../../src/benchmarks/profile/report/compiled-table.ts';
 import { kernelTimeCheckTable } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
-import { profileReport } from '../../../src/benchmarks/profile/report/report.ts';
+import { profileBenchmark } from '../../../src/benchmarks/profile/benchmark.ts';
 import { profileSummary } from '../../../src/benchmarks/profile/report/summary.ts';
 import { stepTable } from '../../../src/benchmarks/profile/report/tables.ts';
 import { toyEnvironment } from '../../fixtures/environment.ts';
-import { toyProfileResult } from '../../fixtures/profiles.ts';
+import { interpretProfile, toyProfileResult } from '../../fixtures/profiles.ts';
 import { toyRecord } from '../../fixtures/records.ts';
 
 const settings = { warmup: 1, steps: 2, seed: 0, phase: 'all', range: null, peer: null };
@@ -46,7 +45,7 @@ describe('profiles of compiled steps', () => {
     ]);
     const { eagerIdle, compiledIdle } = table.rows[0]!;
     expect(compiledIdle).toBeGreaterThan(Number(eagerIdle));
-    expect(JSON.stringify(profileReport(recordsOn(onGpu)))).toContain('compiled-beside-eager');
+    expect(JSON.stringify(profileBenchmark.toReport(recordsOn(onGpu)))).toContain('compiled-beside-eager');
     expect(compiledProfileTable(recordsOn(onGpu).slice(0, 1).map(interpretProfile))).toBeNull();
     expect(compiledProfileTable(recordsOn(onGpu).slice(1).map(interpretProfile))).toBeNull();
     const autotuned = toyRecord(
@@ -61,7 +60,7 @@ describe('profiles of compiled steps', () => {
     const measurements = recordsOn(toyEnvironment).map(interpretProfile);
     expect(measurements.map(({ profiled }) => profiled!.isOpByOp)).toEqual([false, true]);
     expect(compiledProfileTable(measurements)).toBeNull();
-    expect(JSON.stringify(profileReport(recordsOn(toyEnvironment)))).toContain('ran one by one');
+    expect(JSON.stringify(profileBenchmark.toReport(recordsOn(toyEnvironment)))).toContain('ran one by one');
   });
 
   it('say nothing of plain steps on the CPU, since only those ran as a program', () => {

@@ -1,6 +1,5 @@
 import { renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
-import { interpretProfile } from '../../../src/benchmarks/profile/interpret.ts';
 import { checkRows, kernelTimeCheckTable } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
 import { isPeerProduct } from '../../../src/benchmarks/profile/peer/peer-kernels.ts';
 import {
@@ -13,7 +12,7 @@ import {
 import type { ProfileSettings } from '../../../src/benchmarks/profile/parameters.ts';
 import type { PeerProfile } from '../../../src/benchmarks/profile/result.ts';
 import { reportOfRecords } from '../../../src/report/report-of-records.ts';
-import { profileRecord, toyPeer, toyProfileResult } from '../../fixtures/profiles.ts';
+import { interpretProfile, profileRecord, toyPeer, toyProfileResult } from '../../fixtures/profiles.ts';
 
 const recordWith = (peer: PeerProfile | null, settings: Partial<ProfileSettings> = {}) =>
   profileRecord(settings, { result: { ...toyProfileResult, peer } });

@@ -26,7 +26,7 @@ describe('the warm-up study', () => {
 
   it('says how much warm-up matters, and from when on it does not', () => {
     expect(warmupBenchmark.toReport(records).summary).toEqual([
-      'Warm-up (small, train-step, context 16, batch 2, float32): after 0 warm-up steps the mean step takes ' +
+      'Warm-up (small, context 16, batch 2, train-step, float32): after 0 warm-up steps the mean step takes ' +
         '**3.30×** the time that it takes after 5 warm-up steps; from 2 warm-up steps on it is within 5 %; ' +
         'the first step alone takes 10.0× the median (100 ms).',
     ]);
@@ -76,6 +76,6 @@ describe('the warm-up study', () => {
     const failed = { ...outOfMemoryRecord(), benchmark: 'warmup', parameters: { ...toyCell, warmup: 9 } };
     const report = warmupBenchmark.toReport([...records, failed]);
     expect(renderMarkdown(report)).toContain('OOM');
-    expect(report.summary).toHaveLength(1);
+    expect(report.summary.at(-1)).toContain('1 of 4 cells could not be measured');
   });
 });

@@ -1,4 +1,4 @@
-import type { CollectiveMeasurement } from './interpret.ts';
+import { mainOf, type CollectiveSide } from './measured.ts';
 import { countedBytes, factsOf } from '../operations.ts';
 
 /** t = α + β · bytes: what a call costs whatever its size, and what each byte adds. */
@@ -33,15 +33,16 @@ export function fitLatencyBandwidth(
   return { latencyMs: Math.max(0, latencyMs), bytesPerSecond: 1000 / msPerByte };
 }
 
-/** The fit of measurements that differ only in size, and the bus bandwidth that follows. */
+/** The fit of sides that differ only in size, and the bus bandwidth that follows. */
 export function fitOf(
-  measurements: readonly CollectiveMeasurement[],
+  sides: readonly CollectiveSide[],
 ): (LatencyBandwidth & { readonly busBytesPerSecond: number }) | null {
-  const points = measurements.flatMap(({ cell, main }) =>
-    main ? [{ bytes: countedBytes(cell), timeMs: main.timeMs }] : [],
-  );
+  const points = sides.flatMap((side) => {
+    const main = mainOf(side);
+    return main ? [{ bytes: countedBytes(side.cell), timeMs: main.timeMs }] : [];
+  });
   const fit = fitLatencyBandwidth(points);
-  const [first] = measurements;
+  const [first] = sides;
   if (!fit || !first) return null;
   const { op, ranks } = first.cell;
   return { ...fit, busBytesPerSecond: fit.bytesPerSecond * factsOf[op].busFactor(ranks) };

@@ -1,134 +1,104 @@
-import type { Column, Row, Table } from '@roofline/reports';
+import type { Table } from '@roofline/reports';
 import { formatInterval } from '../../../measuring/statistics.ts';
-import { outcomeOf } from '../../../report/cell-row.ts';
-import { type Placement, countedBytes, factsOf, pieceCount, placements, root } from '../operations.ts';
+import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/declared-table.ts';
+import { column } from '../../../report/standard-columns.ts';
+import { countedBytes, factsOf, pieceCount, placements, root, type Placement } from '../operations.ts';
+import { collectiveParameters } from '../parameters.ts';
 import { fitOf } from './fit.ts';
-import type { CollectiveMeasurement, Measured } from './interpret.ts';
-import { sideName, sizeInWords } from './words.ts';
+import { mainOf, overPeer, sideName, timingOf, type CollectiveSide, type Measured } from './measured.ts';
+
+type Column = ColumnOf<CollectiveSide>;
+type Sides = readonly CollectiveSide[];
 
 const giga = 1e9;
-
-const names: readonly Column[] = [
-  { key: 'op', label: 'Op', kind: 'text' },
-  { key: 'backend', label: 'Backend', kind: 'text', emphasis: 'strong' },
-  { key: 'ranks', label: 'Ranks', kind: 'text' },
-];
+const everyRow = { everyRow: true } as const;
+const right = { align: 'right' } as const;
 
 const nounOf: Readonly<Record<Placement, string>> = {
   'out-of-place': 'out of place',
   'in-place': 'in place',
 };
 
-function bandwidthColumns(placement: Placement): Column[] {
+/** What a placement came to. Those out of place come first, right after their time. */
+function placementColumns(placement: Placement): Column[] {
   const noun = nounOf[placement];
-  // Those out of place come first, right after their time.
   const where = placement === 'in-place' ? `, ${noun}` : '';
+  const of = (value: (measured: Measured) => number | string) => (side: CollectiveSide) => {
+    const measured = timingOf(side, placement);
+    return measured && value(measured);
+  };
+  const shown = 'filled';
   return [
-    {
-      key: `${placement}-us`,
-      label: `Time, ${noun}`,
-      unit: 'µs',
-      kind: 'number',
-      digits: 4,
-      description: 'Of a call on the slowest rank, the median of all samples.',
-    },
-    { key: `${placement}-algbw`, label: `algbw${where}`, unit: 'GB/s', kind: 'number', digits: 3 },
-    {
-      key: `${placement}-busbw`,
-      label: `busbw${where}`,
-      unit: 'GB/s',
-      kind: 'number',
-      digits: 3,
-      emphasis: 'strong',
-      description: "What each link carries: algbw times nccl-tests' factor for the op and the ranks.",
-    },
-    {
-      key: `${placement}-wrong`,
-      label: `#wrong${where}`,
-      kind: 'text',
-      align: 'right',
-      description: 'Elements that differ from what they should be, on all ranks together.',
-    },
+    column.number(
+      `${placement}-us`,
+      `Time, ${noun}`,
+      of(({ timeMs }) => timeMs * 1000),
+      {
+        ...{ unit: 'µs', digits: 4, shown },
+        description: 'Of a call on the slowest rank, the median of all samples.',
+      },
+    ),
+    column.number(
+      `${placement}-algbw`,
+      `algbw${where}`,
+      of((each) => each.algorithmBandwidth / giga),
+      {
+        ...{ unit: 'GB/s', digits: 3, shown },
+      },
+    ),
+    column.number(
+      `${placement}-busbw`,
+      `busbw${where}`,
+      of((each) => each.busBandwidth / giga),
+      {
+        ...{ unit: 'GB/s', digits: 3, emphasis: 'strong', shown },
+        description: "What each link carries: algbw times nccl-tests' factor for the op and the ranks.",
+      },
+    ),
+    column.text(
+      `${placement}-wrong`,
+      `#wrong${where}`,
+      of(({ wrong }) => wrong ?? 'N/A'),
+      {
+        ...{ ...right, shown },
+        description: 'Elements that differ from what they should be, on all ranks together.',
+      },
+    ),
   ];
 }
 
-const besideColumns: readonly Column[] = [
-  {
-    key: 'meanUs',
-    label: 'Mean of ranks',
-    unit: 'µs',
-    kind: 'number',
-    digits: 4,
-    description: 'The mean of all ranks instead of the slowest one.',
-  },
-  {
-    key: 'roofShare',
-    label: 'Of the roof',
-    kind: 'percent',
-    emphasis: 'roof',
+const backend = column.text<Parameters<typeof sideName>[0]>('backend', 'Backend', sideName, {
+  ...{ ...everyRow, emphasis: 'strong' },
+});
+
+const columns: readonly Column[] = [
+  backend,
+  ...placements.flatMap(placementColumns),
+  column.number('meanUs', 'Mean of ranks', meanUs, {
+    ...{ unit: 'µs', digits: 4, description: 'The mean of all ranks instead of the slowest one.' },
+  }),
+  column.percent('roofShare', 'Of the roof', roofShare, {
+    ...{ emphasis: 'roof', shown: 'filled' },
     description:
       'busbw over what a link reaches: of Gloo a plain copy between two sockets of the loopback, of NCCL sends of ' +
       '256 MiB between neighbours.',
-  },
-  {
-    key: 'overPeer',
-    label: 'Over PyTorch',
-    kind: 'ratio',
-    emphasis: 'strong',
+  }),
+  column.ratio('overPeer', 'Over PyTorch', (side) => overPeer(side)?.ratio, {
+    ...{ emphasis: 'strong', shown: 'filled' },
     description:
       'Our busbw over that of torch.distributed with the same backend, in turn: above 1 ours is faster.',
-  },
-  {
-    key: 'overPeerInterval',
-    label: '95 % interval',
-    kind: 'text',
-    align: 'right',
-    qualifies: 'overPeer',
-  },
+  }),
+  column.text('overPeerInterval', '95 % interval', intervalOf, {
+    ...{ ...right, qualifies: 'overPeer', shown: 'filled' },
+  }),
+  // Those of nccl-tests.
+  column.count('bytes', 'size', ({ cell }) => countedBytes(cell), { ...everyRow, unit: 'B' }),
+  column.count('count', 'count', ({ cell }) => pieceCount(cell), { ...everyRow, unit: 'elements' }),
+  column.text('type', 'Type', ({ cell }) => cell.dtype, everyRow),
+  column.text('ncclType', 'type', ({ cell }) => ncclTypes[cell.dtype], everyRow),
+  column.text('redop', 'redop', ({ cell }) => (factsOf[cell.op].reduces ? 'sum' : 'none'), everyRow),
+  column.count('root', 'root', ({ cell }) => (factsOf[cell.op].hasRoot ? root : -1), everyRow),
 ];
-
-/** One row a side of a cell; columns only where they are not empty. */
-export function collectiveTable(measurements: readonly CollectiveMeasurement[]): Table {
-  const rows = measurements.map(rowOf);
-  const isFilled = ({ key }: Column) => rows.some((row) => row[key] !== undefined && row[key] !== null);
-  const dtype: Column = { key: 'type', label: 'Type', kind: 'text' };
-  return {
-    kind: 'table',
-    id: 'collectives',
-    title: 'Collectives',
-    columns: [
-      ...names,
-      { key: 'size', label: 'Size', kind: 'text', align: 'right' },
-      dtype,
-      ...[...placements.flatMap(bandwidthColumns), ...besideColumns].filter(isFilled),
-    ],
-    rows,
-  };
-}
-
-/** The columns of nccl-tests by their names there. */
-export function ncclTestsTable(measurements: readonly CollectiveMeasurement[]): Table {
-  const labelled = (placement: Placement) =>
-    bandwidthColumns(placement).map((column, i): Column => ({
-      ...column,
-      label: `${['time', 'algbw', 'busbw', '#wrong'][i]}${placement === 'in-place' ? ' (in-place)' : ''}`,
-    }));
-  return {
-    kind: 'table',
-    id: 'nccl-tests',
-    title: 'As nccl-tests print it',
-    columns: [
-      ...names,
-      { key: 'bytes', label: 'size', unit: 'B', kind: 'text', align: 'right' },
-      { key: 'count', label: 'count', unit: 'elements', kind: 'text', align: 'right' },
-      { key: 'ncclType', label: 'type', kind: 'text' },
-      { key: 'redop', label: 'redop', kind: 'text' },
-      { key: 'root', label: 'root', kind: 'text', align: 'right' },
-      ...placements.flatMap(labelled),
-    ],
-    rows: measurements.map(rowOf),
-  };
-}
 
 const ncclTypes = {
   float32: 'float',
@@ -139,72 +109,90 @@ const ncclTypes = {
   int64: 'int64',
 } as const;
 
-function rowOf(measurement: CollectiveMeasurement): Row {
-  const { cell, record, side, measured, main, roofBytesPerSecond, overPeer, problem } = measurement;
-  const { reduces, hasRoot } = factsOf[cell.op];
-  return {
-    op: cell.op,
-    backend: sideName(cell, side),
-    ranks: cell.ranks,
-    size: sizeInWords(cell.bytes),
-    bytes: countedBytes(cell),
-    count: pieceCount(cell),
-    type: cell.dtype,
-    ncclType: ncclTypes[cell.dtype],
-    redop: reduces ? 'sum' : 'none',
-    root: hasRoot ? root : -1,
-    ...outcomeOf(record),
-    ...(problem ? { status: problem.status, error: problem.message } : {}),
-    ...Object.assign({}, ...placements.map((placement) => cellsOf(placement, measured[placement]))),
-    meanUs: main && main.meanMs * 1000,
-    roofShare: main && roofBytesPerSecond && main.busBandwidth / roofBytesPerSecond,
-    overPeer: overPeer?.ratio,
-    overPeerInterval: overPeer && formatInterval(overPeer),
-  };
+function meanUs(side: CollectiveSide): number | undefined {
+  const main = mainOf(side);
+  return main && main.meanMs * 1000;
 }
 
-function cellsOf(placement: Placement, measured: Measured | undefined): Row {
-  if (!measured) return {};
-  return {
-    [`${placement}-us`]: measured.timeMs * 1000,
-    [`${placement}-algbw`]: measured.algorithmBandwidth / giga,
-    [`${placement}-busbw`]: measured.busBandwidth / giga,
-    [`${placement}-wrong`]: measured.wrong ?? 'N/A',
-  };
+/** Of a link's bandwidth; undefined where that is not known. */
+export function roofShare(side: CollectiveSide): number | undefined {
+  const [main, roof] = [mainOf(side), side.result?.roofBytesPerSecond];
+  return main && roof ? main.busBandwidth / roof : undefined;
 }
 
-/** Latency and bandwidth of each series of sizes. */
-export function fitTable(groups: readonly (readonly CollectiveMeasurement[])[]): Table | null {
-  const rows = groups.flatMap((group): Row[] => {
+function intervalOf(side: CollectiveSide): string | null {
+  const ratio = overPeer(side);
+  return ratio && formatInterval(ratio);
+}
+
+const { backend: _, bytes, dtype, ...names } = collectiveParameters;
+const keysOf = (placement: Placement) =>
+  ['us', 'algbw', 'busbw', 'wrong'].map((key) => `${placement}-${key}`);
+
+/** One row a side of a cell. */
+export function collectiveTable(sides: Sides): Table {
+  const shows = [
+    ...['backend', ...placements.flatMap(keysOf)],
+    ...['meanUs', 'roofShare', 'overPeer', 'overPeerInterval'],
+  ];
+  const parameters = { ...names, bytes, dtype };
+  return tableOf({ id: 'collectives', title: 'Collectives', parameters, columns, shows }, sides);
+}
+
+/** The columns of nccl-tests by their names there. */
+export function ncclTestsTable(sides: Sides): Table {
+  const shows = [
+    ...['backend', 'bytes', 'count', 'ncclType', 'redop', 'root'],
+    ...placements.flatMap((placement) =>
+      keysOf(placement).map((key, index) => ({
+        key,
+        label: `${['time', 'algbw', 'busbw', '#wrong'][index]}${placement === 'in-place' ? ' (in-place)' : ''}`,
+        shown: () => true,
+      })),
+    ),
+  ];
+  return tableOf(
+    { id: 'nccl-tests', title: 'As nccl-tests print it', parameters: names, columns, shows },
+    sides,
+  );
+}
+
+/** Latency and bandwidth of a series of sizes. */
+interface Fitted extends RowItem {
+  readonly cell: Omit<CollectiveSide['cell'], 'bytes'>;
+  readonly side: CollectiveSide['side'];
+  readonly fit: NonNullable<ReturnType<typeof fitOf>>;
+}
+
+const fitColumns: readonly ColumnOf<Fitted>[] = [
+  backend,
+  column.number('latencyUs', 'Latency α', ({ fit }) => fit.latencyMs * 1000, { unit: 'µs', digits: 3 }),
+  column.number('bandwidth', 'Bandwidth 1/β', ({ fit }) => fit.bytesPerSecond / giga, {
+    unit: 'GB/s',
+    digits: 3,
+  }),
+  column.number('busBandwidth', 'On the bus', ({ fit }) => fit.busBytesPerSecond / giga, {
+    ...{ unit: 'GB/s', digits: 3 },
+  }),
+];
+
+export function fitTable(sides: Sides): Table[] {
+  const series = Map.groupBy(
+    sides,
+    ({ cell: { op, backend, ranks, dtype }, side }) => `${op} ${backend} ${ranks} ${dtype} ${side}`,
+  );
+  const fits = [...series.values()].flatMap((group): Fitted[] => {
     const fit = fitOf(group);
-    const [first] = group;
-    if (!fit || !first) return [];
-    const { cell, side } = first;
-    return [
-      {
-        op: cell.op,
-        backend: sideName(cell, side),
-        ranks: cell.ranks,
-        type: cell.dtype,
-        latencyUs: fit.latencyMs * 1000,
-        bandwidth: fit.bytesPerSecond / giga,
-        busBandwidth: fit.busBytesPerSecond / giga,
-      },
-    ];
+    const { record, cell, side } = group[0]!;
+    const { bytes: _, ...series } = cell;
+    return fit ? [{ record, cell: series, side, fit }] : [];
   });
-  if (rows.length === 0) return null;
-  return {
-    kind: 'table',
-    id: 'latency-and-bandwidth',
-    title: 'Latency and bandwidth',
-    caption: 'Time = latency + size / bandwidth, fitted to all sizes by their relative errors.',
-    columns: [
-      ...names,
-      { key: 'type', label: 'Type', kind: 'text' },
-      { key: 'latencyUs', label: 'Latency α', unit: 'µs', kind: 'number', digits: 3 },
-      { key: 'bandwidth', label: 'Bandwidth 1/β', unit: 'GB/s', kind: 'number', digits: 3 },
-      { key: 'busBandwidth', label: 'On the bus', unit: 'GB/s', kind: 'number', digits: 3 },
-    ],
-    rows,
-  };
+  return tablesOf(
+    {
+      ...{ id: 'latency-and-bandwidth', title: 'Latency and bandwidth' },
+      caption: 'Time = latency + size / bandwidth, fitted to all sizes by their relative errors.',
+      ...{ parameters: { ...names, dtype }, columns: fitColumns },
+    },
+    fits,
+  );
 }

@@ -1,29 +1,42 @@
-import type { Column, Row, Table } from '@roofline/reports';
+import type { Section, Table } from '@roofline/reports';
 import { summarize } from '../../../measuring/statistics.ts';
-import { cellNames } from '../../../report/cell-names.ts';
-import { cellRow } from '../../../report/cell-row.ts';
-import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
+import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/declared-table.ts';
+import { measuredOf, type Measured, type Measurement } from '../../../report/measurement.ts';
+import { column } from '../../../report/standard-columns.ts';
+import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import type { CompileCell } from '../parameters.ts';
 import type { CallGroup, CompileResult } from '../result.ts';
-import type { CompileMeasurement } from './interpret.ts';
 
-const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
-const count = (key: string, label: string, description?: string): Column => ({
-  ...{ key, label, kind: 'number' as const },
-  ...(description === undefined ? {} : { description }),
-});
-const bytes = (key: string, label: string, description: string): Column => ({
-  ...{ key, label, kind: 'bytes' as const, description },
-});
+export type CompileMeasurement = Measurement<CompileCell, CompileResult>;
+type Program = Measured<CompileCell, CompileResult>;
+type Programs = readonly CompileMeasurement[];
+
+/** A value that says something only where there was such a thing. */
+const ifAny = (value: number) => (value === 0 ? undefined : value);
+
+const count = (
+  key: keyof CompileResult & string,
+  label: string,
+  description: string,
+  more: Partial<ColumnOf<Program>> = {},
+) =>
+  column.number<Program>(key, label, ({ result }) => result[key] as number | null, { description, ...more });
+/** Of what not every program has. */
+const some = (key: keyof CompileResult & string, label: string, description: string) =>
+  column.number<Program>(key, label, ({ result }) => ifAny(Number(result[key])), {
+    ...{ description, shown: 'filled' },
+  });
+const bytes = (key: keyof CompileResult & string, label: string, description: string) =>
+  column.bytes<Program>(key, label, ({ result }) => ifAny(Number(result[key])), {
+    ...{ description, shown: 'filled' },
+  });
 /** What is compared across a row. */
-const held = (key: string, label: string, description: string): Column => ({
+const held = (key: keyof CompileResult & string, label: string, description: string) => ({
   ...bytes(key, label, description),
   unitGroup: 'held',
 });
-const milliseconds = (key: string, label: string, description: string): Column => ({
-  ...{ key, label, unit: 'ms', kind: 'duration' as const, description },
-});
 
-const programColumns: readonly Column[] = [
+const columns: readonly ColumnOf<Program>[] = [
   count('tracedCalls', 'Traced calls', 'Ops that the step calls.'),
   count('calls', 'Calls', 'Those of them whose work is used.'),
   count(
@@ -31,15 +44,17 @@ const programColumns: readonly Column[] = [
     'Launches',
     'On a GPU one graph; on the CPU ONNX graphs, and ops that run by themselves.',
   ),
-  count('nodesBefore', 'Kernels before', 'With every fused op by itself; on the CPU nodes of the graphs.'),
-  { ...count('nodes', 'After', 'Kernels, copies and fills of the graph.'), emphasis: 'strong' },
-  count('repeatedCalls', 'Repeated calls', 'Left out: an earlier one does the same.'),
+  count('nodesBefore', 'Kernels before', 'With every fused op by itself; on the CPU nodes of the graphs.', {
+    shown: 'filled',
+  }),
+  count('nodes', 'After', 'Kernels, copies and fills of the graph.', { emphasis: 'strong', shown: 'filled' }),
+  some('repeatedCalls', 'Repeated calls', 'Left out: an earlier one does the same.'),
   bytes(
     'bytesInRegisters',
     'Traffic saved',
     'What fused ops hand on in registers: a write and a read less of each.',
   ),
-  count('carriedCasts', 'Casts carried', 'Of parameters, which optimizers write for the next step.'),
+  some('carriedCasts', 'Casts carried', 'Of parameters, which optimizers write for the next step.'),
   bytes(
     'carriedBytes',
     'Traffic spared',
@@ -47,119 +62,118 @@ const programColumns: readonly Column[] = [
   ),
   held('arenaBytes', 'Arena', 'What the program holds of the device between its runs.'),
   held('eagerPeakBytes', 'Eager peak', 'The most that what the step makes held at a time, run eagerly.'),
-  count(
+  some(
     'mergedProducts',
     'Merged products',
     'Those that are parts of another one, with which they share an operand.',
   ),
   bytes('operandBytesSaved', 'Operands spared', 'What merged products do not read again.'),
-  count('accumulatedProducts', 'Accumulating products', 'Those that add to something as they go.'),
-  { key: 'arenaRatio', label: 'Arena / eager', kind: 'ratio', emphasis: 'strong' },
-  milliseconds('compileMs', 'Compiling', 'By the wall clock, until the first step that ran as a program.'),
-  milliseconds('coldMs', 'Compiling, cold', 'The same in a fresh process with no kernel compiled yet.'),
-  milliseconds(
-    'warmMs',
-    'Compiling, warm',
-    'The same in another one, with the kernels of the first in the cache.',
+  some('accumulatedProducts', 'Accumulating products', 'Those that add to something as they go.'),
+  // The CPU plans no arena: ONNX Runtime has its own.
+  column.ratio(
+    'arenaRatio',
+    'Arena / eager',
+    ({ result }) => ifAny(result.arenaBytes / result.eagerPeakBytes),
+    {
+      ...{ emphasis: 'strong', shown: 'filled' },
+    },
   ),
-  milliseconds('hostMs', 'Host', 'Median until the host may go on.'),
-  { ...milliseconds('deviceMs', 'Device', 'Median between two events around a step.'), emphasis: 'strong' },
+  column.ms('compileMs', 'Compiling', ({ result }) => result.compilation.durationMs, {
+    description: 'By the wall clock, until the first step that ran as a program.',
+  }),
+  column.ms('coldMs', 'Compiling, cold', ({ result }) => result.compileTimes?.coldMs, {
+    ...{ shown: 'filled', description: 'The same in a fresh process with no kernel compiled yet.' },
+  }),
+  column.ms('warmMs', 'Compiling, warm', ({ result }) => result.compileTimes?.warmMs, {
+    ...{
+      shown: 'filled',
+      description: 'The same in another one, with the kernels of the first in the cache.',
+    },
+  }),
+  column.ms('hostMs', 'Host', ({ result }) => summarize(result.hostMs).median, {
+    description: 'Median until the host may go on.',
+  }),
+  column.ms('deviceMs', 'Device', ({ time }) => time!.median, {
+    ...{ emphasis: 'strong', description: 'Median between two events around a step.' },
+  }),
 ];
 
 /** One row a program: `explain()`, and what a step takes. */
-export function programTable(measurements: readonly CompileMeasurement[]): Table {
-  const rows = measurements.map(programRow);
-  const isFilled = ({ key }: Column) => rows.some((row) => row[key] !== undefined && row[key] !== null);
-  return {
-    kind: 'table',
-    id: 'programs',
-    title: 'Compiled programs',
-    caption: sharedCaption(rows),
-    columns: [...configurationColumns(rows), ...programColumns.filter(isFilled)],
+export function programTable(cells: Programs): Table {
+  const title = 'Compiled programs';
+  return tableOf({ id: 'programs', title, parameters: stepParameters, columns }, cells as readonly Program[]);
+}
+
+/** Ops of one cell that became one. */
+interface FusedOps extends RowItem {
+  readonly name: string;
+  readonly members: string;
+  readonly groups: readonly CallGroup[];
+}
+
+const sum = (groups: readonly CallGroup[], value: (group: CallGroup) => number) =>
+  groups.reduce((total, group) => total + value(group), 0);
+
+const callCount = ({ groups }: { readonly groups: readonly CallGroup[] }) =>
+  sum(groups, ({ calls }) => calls);
+const nodeCount = ({ groups }: { readonly groups: readonly CallGroup[] }) =>
+  groups.some(({ nodes }) => nodes === null) ? null : sum(groups, ({ nodes }) => nodes!);
+
+/** Ops that became one, the most frequent first; none where nothing was fused. */
+export function fusedTable(cells: Programs): Table[] {
+  const names = stepNames(cells);
+  const rows = measuredOf(cells).flatMap(({ record, cell, result }): FusedOps[] => {
+    const fused = result.table.filter(({ members }) => members.length > 0);
+    return [...Map.groupBy(fused, ({ members }) => members.join(' + '))]
+      .map(([members, groups]) => ({ record, cell: {}, name: names.name(cell), members, groups }))
+      .sort((a, b) => callCount(b) - callCount(a));
+  });
+  return tablesOf(
+    {
+      ...{ id: 'fused', title: 'What was fused' },
+      columns: [
+        column.text('cell', 'Cell', ({ name }) => name),
+        column.text('members', 'Ops that became one', ({ members }) => members, {
+          ...{ emphasis: 'strong', overflow: 'shorten' },
+        }),
+        column.number('calls', 'Calls', callCount),
+        column.number('nodesBefore', 'Kernels before', ({ groups }) =>
+          sum(groups, ({ calls, members, nodes }) => Math.max(calls * members.length, nodes ?? 0)),
+        ),
+        column.number('nodes', 'After', nodeCount),
+      ],
+    },
     rows,
-  };
-}
-
-function programRow({ cell, record, result }: CompileMeasurement): Row {
-  return { ...cellRow(cell, record), ...(result ? programFields(result) : {}) };
-}
-
-function programFields(result: CompileResult): Row {
-  const { tracedCalls, calls, launches, nodesBefore, nodes, repeatedCalls, bytesInRegisters } = result;
-  const { accumulatedProducts, mergedProducts, operandBytesSaved } = result;
-  const { carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes, compilation, hostMs, deviceMs } = result;
-  // The CPU plans no arena: ONNX Runtime has its own.
-  const arena = arenaBytes === 0 ? null : arenaBytes;
-  return {
-    ...{ tracedCalls, calls, launches, nodesBefore, nodes, eagerPeakBytes },
-    bytesInRegisters: bytesInRegisters === 0 ? null : bytesInRegisters,
-    ...(repeatedCalls === 0 ? {} : { repeatedCalls }),
-    ...(carriedCasts === 0 ? {} : { carriedCasts, carriedBytes }),
-    ...(mergedProducts === 0 ? {} : { mergedProducts, operandBytesSaved }),
-    ...(accumulatedProducts === 0 ? {} : { accumulatedProducts }),
-    arenaBytes: arena,
-    arenaRatio: arena && arena / eagerPeakBytes,
-    compileMs: compilation.durationMs,
-    ...result.compileTimes,
-    hostMs: summarize(hostMs).median,
-    deviceMs: summarize(deviceMs).median,
-  };
-}
-
-/** Ops that became one, the most frequent first; null where nothing was fused. */
-export function fusedTable(measurements: readonly CompileMeasurement[]): Table | null {
-  const { name } = cellNames(measurements.map(({ cell }) => cell));
-  const rows = measurements.flatMap(({ cell, result }) =>
-    fusedGroups(result?.table ?? []).map((row): Row => ({ cell: name(cell), ...row })),
   );
-  if (rows.length === 0) return null;
-  return {
-    kind: 'table',
-    id: 'fused',
-    title: 'What was fused',
-    columns: [
-      text('cell', 'Cell'),
-      { ...text('members', 'Ops that became one'), emphasis: 'strong', overflow: 'shorten' },
-      count('calls', 'Calls'),
-      count('nodesBefore', 'Kernels before'),
-      count('nodes', 'After'),
-    ],
-    rows,
-  };
 }
 
-function fusedGroups(table: readonly CallGroup[]): Row[] {
-  const fused = table.filter(({ members }) => members.length > 0);
-  const sum = (group: readonly CallGroup[], value: (row: CallGroup) => number) =>
-    group.reduce((total, row) => total + value(row), 0);
-  return [...Map.groupBy(fused, ({ members }) => members.join(' + '))]
-    .map(([members, group]) => ({
-      members,
-      calls: sum(group, ({ calls }) => calls),
-      nodesBefore: sum(group, (row) => Math.max(row.calls * row.members.length, row.nodes ?? 0)),
-      nodes: group.some(({ nodes }) => nodes === null) ? null : sum(group, ({ nodes }) => nodes!),
-    }))
-    .sort((a, b) => b.calls - a.calls);
+/** Every call of each program, those alike in all layers as one row. */
+export function callSections(cells: Programs): Section[] {
+  const names = stepNames(cells);
+  return cells.flatMap(({ record, cell, result }, index): Section[] => {
+    if (!result) return [];
+    const rows = result.table.map((group) => ({ record, cell: {}, ...group }));
+    const table = tableOf({ id: `calls-${index}`, title: 'Calls of the program', ...calls }, rows);
+    return [{ id: `program-${index}`, title: `Program of ${names.name(cell)}`, blocks: [table] }];
+  });
 }
 
-/** Every call of one program, those alike in all layers as one row. */
-export function callTable(table: readonly CallGroup[], id: string): Table {
-  const rows = table.map(({ members, ...row }) => ({ ...row, members: members.join(' + ') }));
-  const isFilled = ({ key }: Column) => rows.some((row) => Boolean(row[key as keyof typeof row]));
-  const columns: Column[] = [
-    text('range', 'Range'),
-    { ...text('op', 'Op'), emphasis: 'strong', overflow: 'shorten' },
-    { ...text('members', 'Ops in it'), overflow: 'shorten' },
-    text('outputs', 'Outputs'),
-    count('calls', 'Calls'),
-    count('nodes', 'Kernels', 'Kernels, copies and fills.'),
-  ];
-  return {
-    kind: 'table',
-    id,
-    title: 'Calls of the program',
-    caption: 'In their order; calls that are alike in all layers are one row.',
-    columns: columns.filter(isFilled),
-    rows,
-  };
-}
+/** Of what is empty in all calls no column is shown. */
+const isSaid = (key: keyof CallGroup) => (groups: readonly CallGroup[]) =>
+  groups.some((group) => Boolean(Array.isArray(group[key]) ? group[key].length : group[key]));
+
+const calls = {
+  caption: 'In their order; calls that are alike in all layers are one row.',
+  columns: [
+    column.text<CallGroup>('range', 'Range', ({ range }) => range, { shown: isSaid('range') }),
+    column.text<CallGroup>('op', 'Op', ({ op }) => op, { emphasis: 'strong', overflow: 'shorten' }),
+    column.text<CallGroup>('members', 'Ops in it', ({ members }) => members.join(' + '), {
+      ...{ overflow: 'shorten', shown: isSaid('members') },
+    }),
+    column.text<CallGroup>('outputs', 'Outputs', ({ outputs }) => outputs, { shown: isSaid('outputs') }),
+    column.number<CallGroup>('calls', 'Calls', ({ calls }) => calls),
+    column.number<CallGroup>('nodes', 'Kernels', ({ nodes }) => nodes, {
+      ...{ description: 'Kernels, copies and fills.', shown: isSaid('nodes') },
+    }),
+  ],
+};

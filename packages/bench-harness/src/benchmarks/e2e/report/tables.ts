@@ -1,171 +1,187 @@
-import type { Column, Row, Table } from '@roofline/reports';
-import { achievedColumn } from '../../../report/achieved-column.ts';
-import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
-import { medianColumn, roofColumns } from '../../../report/roof-columns.ts';
-import { withRoofSpread } from '../../../report/roof-spread.ts';
-import { tableRow, type E2eMeasurement } from './interpret.ts';
+import type { Row, Table } from '@roofline/reports';
+import { formatInterval, summarize } from '../../../measuring/statistics.ts';
+import { besideEagerColumns, type TimedWay } from '../../../report/beside-eager.ts';
+import { tableOf, tablesOf, type ColumnOf, type TableOf } from '../../../report/declared-table.ts';
+import { measuredOf, pairsBy } from '../../../report/measurement.ts';
+import {
+  achievedColumns,
+  column,
+  peakColumn,
+  roofColumns,
+  timeColumns,
+} from '../../../report/standard-columns.ts';
+import { stepParameters } from '../parameters.ts';
+import {
+  flopsPerSecond,
+  optimizerTraffic,
+  peerOf,
+  phasesMs,
+  type MeasuredStep,
+  type StepMeasurement,
+} from './measured.ts';
 
-const timeColumns: Column[] = [
-  {
-    key: 'meanMs',
-    label: 'Device time',
-    unit: 'ms',
-    kind: 'duration',
-    uncertaintyKey: 'stdMs',
-    qualifies: 'medianMs',
-    description: 'Mean and standard deviation of the time between two events on the device around each step.',
-  },
-  medianColumn,
-  { key: 'tokensPerSecond', label: 'Tokens/s', kind: 'number', digits: 3 },
-];
-
-const roofAndMemoryColumns: Column[] = [
+const columns: readonly ColumnOf<MeasuredStep>[] = [
+  ...timeColumns(
+    'Device time',
+    'Mean and standard deviation of the time between two events on the device around each step.',
+  ),
+  column.number(
+    'tokensPerSecond',
+    'Tokens/s',
+    ({ cell, time }) => (cell.batch * cell.context * 1000) / time!.median,
+    { digits: 3 },
+  ),
+  ...achievedColumns(flopsPerSecond, "The model's FLOPs over the median time."),
   ...roofColumns,
-  {
-    key: 'peakBytes',
-    label: 'Peak memory',
-    kind: 'bytes',
-    description: 'Most bytes held by tensors at once.',
-  },
-];
-
-const peerColumns: Column[] = [
-  {
-    key: 'peerMs',
-    label: 'PyTorch',
-    unit: 'ms',
-    kind: 'duration',
-    description: 'Median, measured in turn.',
-  },
-  {
-    key: 'ratio',
-    label: 'Ours / PyTorch',
-    kind: 'ratio',
-    emphasis: 'strong',
+  peakColumn,
+  column.ms('forwardMs', 'Forward', (step) => phasesMs(step).forward),
+  column.ms('backwardMs', 'Backward', (step) => phasesMs(step).backward),
+  column.ms('optimizerMs', 'Optimizer', (step) => phasesMs(step).optimizer),
+  column.number(
+    'optimizerGigabytesPerSecond',
+    'Optimizer traffic',
+    (step) => {
+      const traffic = optimizerTraffic(step);
+      return traffic === null ? undefined : traffic / 1e9;
+    },
+    {
+      ...{ unit: 'GB/s', digits: 3, detail: true, shown: 'filled' },
+      description: '28 bytes a parameter over the median of the optimizer phase.',
+    },
+  ),
+  column.percent(
+    'optimizerCopyShare',
+    'Optimizer bandwidth',
+    (step) => {
+      const traffic = optimizerTraffic(step);
+      const { ceilings } = step.record;
+      return traffic === null ? undefined : ceilings && traffic / ceilings.copyBytesPerSecond;
+    },
+    {
+      ...{ detail: true, shown: 'filled' },
+      description:
+        'Train steps: 28 bytes a parameter (AdamW reads four float32 values and writes three) over the median of ' +
+        'the optimizer phase, against the measured ceiling of copies.',
+    },
+  ),
+  column.ms('wallMedianMs', 'Wall clock', ({ result }) => summarize(result.wallMs).median, {
+    description: "Median of a whole step by the host's clock.",
+  }),
+  column.ms('peerMs', 'PyTorch', (step) => peerOf(step)?.time.median, {
+    ...{ shown: 'filled', description: 'Median, measured in turn.' },
+  }),
+  column.ratio('ratio', 'Ours / PyTorch', (step) => peerOf(step)?.ratio.ratio, {
+    ...{ emphasis: 'strong', shown: 'filled' },
     description: 'Ratio of the medians: below 1 is faster than PyTorch.',
-  },
-  {
-    key: 'ratioInterval',
-    label: '95 % interval',
-    kind: 'text',
-    align: 'right',
-    qualifies: 'ratio',
+  }),
+  column.text('ratioInterval', '95 % interval', (step) => intervalOf(step), {
+    ...{ align: 'right', qualifies: 'ratio', shown: 'filled' },
     description: 'Of the ratio, by bootstrap over the steps of both.',
-  },
-  {
-    key: 'memoryRatio',
-    label: 'Memory ratio',
-    kind: 'ratio',
+  }),
+  column.ratio('memoryRatio', 'Memory ratio', (step) => peerOf(step)?.memoryRatio, {
+    shown: 'filled',
     description:
       "Our peak memory over PyTorch's; where that replays CUDA graphs (reduce-overhead, max-autotune), of reserved memory, " +
       'for it does not count what graphs work in as allocated.',
-  },
+  }),
 ];
 
-const optimizerTrafficColumn: Column = {
-  key: 'optimizerGigabytesPerSecond',
-  label: 'Optimizer traffic',
-  unit: 'GB/s',
-  kind: 'number',
-  digits: 3,
-  detail: true,
-  description: '28 bytes a parameter over the median of the optimizer phase.',
-};
+function intervalOf(step: MeasuredStep): string | undefined {
+  const peer = peerOf(step);
+  return peer ? formatInterval(peer.ratio) : undefined;
+}
 
-const optimizerColumn: Column = {
-  key: 'optimizerCopyShare',
-  label: 'Optimizer bandwidth',
-  kind: 'percent',
-  detail: true,
-  description:
-    'Train steps: 28 bytes a parameter (AdamW reads four float32 values and writes three) over the median of ' +
-    'the optimizer phase, against the measured ceiling of copies.',
+/** What programs that read rows find besides. */
+function factsOf(step: MeasuredStep): Row {
+  const { time, result } = step;
+  const { peer } = result;
+  const side = peerOf(step);
+  return {
+    ...{ minMs: time!.min, maxMs: time!.max, parameters: result.parameterCount, loss: result.loss },
+    ...(side && { peerMinMs: side.time.min, peerPeakBytes: side.peakBytes }),
+    ...(side && { ratioLow: side.ratio.low, ratioHigh: side.ratio.high }),
+    ...(peer && peer.status !== 'ok' && { peerStatus: peer.status, peerError: peer.error.message }),
+  };
+}
+
+const times = ['meanMs', 'medianMs', 'tokensPerSecond', 'teraflopsPerSecond', 'gigaflopsPerSecond'];
+const roofAndMemory = ['floorMs', 'roofShare', 'peakBytes'];
+const peer = ['peerMs', 'ratio', 'ratioInterval', 'memoryRatio'];
+
+const timeTable: TableOf<MeasuredStep> = {
+  ...{ id: 'step-times', title: 'Time of one step', parameters: stepParameters, columns, facts: factsOf },
+  shows: [...times, ...roofAndMemory],
 };
 
 /** One row a cell: its time, its distance from the roof, and the peer's next to it where one ran. */
-export function stepTable(measurements: readonly E2eMeasurement[]): Table {
-  const rows = measurements.map(tableRow);
-  const extra = [optimizerColumn, ...peerColumns].filter(({ key }) => isFilled(rows, key));
-  const table = timeTable(measurements);
-  const caption = [table.caption, productsOfPeer(measurements)].filter(Boolean).join(' ');
-  return { ...table, caption, columns: [...table.columns, ...extra] };
-}
-
-/** On the CPU, which library PyTorch's products came from: it decides most of its time. */
-function productsOfPeer(measurements: readonly E2eMeasurement[]): string {
-  const libraries = measurements.flatMap(({ measured }) => {
-    const peer = measured?.result.peer;
-    return peer?.status === 'ok' ? (peer.blas ?? []) : [];
-  });
-  return libraries.length === 0 ? '' : `PyTorch's products: ${[...new Set(libraries)].join('; ')}.`;
+export function stepTable(steps: readonly StepMeasurement[]): Table {
+  const shows = [...timeTable.shows!, 'optimizerCopyShare', ...peer];
+  // Only rows with a result are asked for values.
+  return tableOf({ ...timeTable, shows, caption: productsOfPeer }, steps as readonly MeasuredStep[]);
 }
 
 /** The part of it that a page has room for. */
-export function timeTable(measurements: readonly E2eMeasurement[]): Table {
-  const rows = measurements.map(tableRow);
-  return {
-    kind: 'table',
-    id: 'step-times',
-    title: 'Time of one step',
-    caption: sharedCaption(rows),
-    columns: [
-      ...configurationColumns(rows),
-      ...timeColumns,
-      achievedColumn(rows, "The model's FLOPs over the median time."),
-      ...withRoofSpread(
-        roofAndMemoryColumns,
-        measurements.map(({ record }) => record),
-      ),
-    ],
-    rows,
-  };
+export function stepTimes(steps: readonly StepMeasurement[]): Table[] {
+  return [tableOf(timeTable, steps as readonly MeasuredStep[])];
 }
 
-/** Ours compared with PyTorch; null where no peer ran. */
-export function peerTable(measurements: readonly E2eMeasurement[]): Table | null {
-  const rows = measurements.map(tableRow).filter((row) => typeof row['ratio'] === 'number');
-  if (rows.length === 0) return null;
-  const ours: Column = {
-    key: 'medianMs',
-    label: 'Ours',
-    unit: 'ms',
-    kind: 'duration',
-    description: 'Median.',
-  };
-  return {
-    kind: 'table',
-    id: 'beside-pytorch',
-    title: 'Beside PyTorch',
-    caption: ['Steps of both in turn, in one sitting.', sharedCaption(rows), productsOfPeer(measurements)]
-      .filter(Boolean)
-      .join(' '),
-    columns: [...configurationColumns(rows), ours, ...peerColumns.filter(({ key }) => isFilled(rows, key))],
-    rows,
-  };
+/** Ours compared with PyTorch, where a peer ran. */
+export function peerTable(steps: readonly StepMeasurement[]): Table[] {
+  const compared = measuredOf(steps).filter((step) => peerOf(step) !== null);
+  return tablesOf(
+    {
+      ...{ ...timeTable, id: 'beside-pytorch', title: 'Beside PyTorch' },
+      caption: (steps) =>
+        ['Steps of both in turn, in one sitting.', productsOfPeer(steps)].filter(Boolean).join(' '),
+      shows: [{ key: 'medianMs', label: 'Ours', description: 'Median.' }, ...peer],
+    },
+    compared,
+  );
 }
 
-/** Where the time of a step goes; null when only forward passes were measured. */
-export function phaseTable(measurements: readonly E2eMeasurement[]): Table | null {
-  const rows = measurements.map(tableRow).filter((row) => typeof row['backwardMs'] === 'number');
-  if (rows.length === 0) return null;
-  const phase = (key: string, label: string): Column => ({ key, label, unit: 'ms', kind: 'duration' });
-  const phases = [
-    phase('forwardMs', 'Forward'),
-    phase('backwardMs', 'Backward'),
-    phase('optimizerMs', 'Optimizer'),
-    ...[optimizerTrafficColumn, optimizerColumn].filter(({ key }) => isFilled(rows, key)),
-    { ...phase('wallMedianMs', 'Wall clock'), description: "Median of a whole step by the host's clock." },
-  ];
-  return {
-    kind: 'table',
-    id: 'phases',
-    title: 'Phases of a step',
-    caption: `Medians of the device time. ${sharedCaption(rows)}`.trim(),
-    columns: [...configurationColumns(rows), ...phases],
-    rows,
-  };
+/** Where the time of a step goes, unless only forward passes were measured. */
+export function phaseTable(steps: readonly StepMeasurement[]): Table[] {
+  const phased = measuredOf(steps).filter((step) => phasesMs(step).backward !== undefined);
+  return tablesOf(
+    {
+      ...{ ...timeTable, id: 'phases', title: 'Phases of a step', caption: 'Medians of the device time.' },
+      shows: [
+        ...['forwardMs', 'backwardMs', 'optimizerMs'],
+        ...['optimizerGigabytesPerSecond', 'optimizerCopyShare', 'wallMedianMs'],
+      ],
+    },
+    phased,
+  );
 }
 
-function isFilled(rows: readonly Row[], key: string): boolean {
-  return rows.some((row) => row[key] !== undefined && row[key] !== null);
+/** On the CPU, which library PyTorch's products came from: it decides most of its time. */
+function productsOfPeer(steps: readonly StepMeasurement[]): string {
+  const libraries = steps.flatMap(({ result }) =>
+    result?.peer?.status === 'ok' ? (result.peer.blas ?? []) : [],
+  );
+  return libraries.length === 0 ? '' : `PyTorch's products: ${[...new Set(libraries)].join('; ')}.`;
+}
+
+/** Compiled steps compared with eager ones of the same cell, where a cell was measured both ways. */
+export function compiledTable(steps: readonly StepMeasurement[]): Table[] {
+  const pairs = pairsBy(steps, 'execution', 'eager').map(({ cell: compiled, beside: eager }) => ({
+    ...{ record: compiled.record, cell: compiled.cell, compilation: compiled.result.compilation },
+    ...{ compiled: wayOf(compiled), eager: { ...wayOf(eager), ...compiled.result.eagerInTurn } },
+    isInTurn: compiled.result.eagerInTurn !== null,
+  }));
+  const caption = pairs.some(({ isInTurn }) => isInTurn) ? 'Steps of both in turn, of one model.' : '';
+  return tablesOf(
+    {
+      ...{ id: 'compiled-beside-eager', title: 'Compiled beside eager', caption },
+      ...{
+        parameters: stepParameters,
+        columns: besideEagerColumns as readonly ColumnOf<(typeof pairs)[number]>[],
+      },
+    },
+    pairs,
+  );
+}
+
+function wayOf({ result: { deviceMs, wallMs, memory } }: MeasuredStep): TimedWay {
+  return { deviceMs, wallMs, peakBytes: memory.peakAllocatedBytes };
 }

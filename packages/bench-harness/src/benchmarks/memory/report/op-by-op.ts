@@ -1,13 +1,13 @@
-import type { CellRecord } from '../../../records/record.ts';
-import { e2eCell } from '../../e2e/parameters.ts';
+import type { Block } from '@roofline/reports';
+import type { MemoryMeasurement } from './tables.ts';
 
 /** A note on compiled steps on the CPU: ONNX Runtime does not report the memory that it takes in a graph. */
-export function opByOpSentence(records: readonly CellRecord[]): string[] {
-  const isOpByOp = ({ parameters, environment }: CellRecord) =>
-    e2eCell.parse(parameters).execution !== 'eager' && environment.device.type === 'cpu';
-  if (!records.some(isOpByOp)) return [];
-  return [
+export function opByOpNotes(cells: readonly MemoryMeasurement[]): Block[] {
+  const isOpByOp = ({ cell, record }: MemoryMeasurement) =>
+    cell.execution !== 'eager' && record.environment.device.type === 'cpu';
+  if (!cells.some(isOpByOp)) return [];
+  const text =
     'On the CPU the ops of compiled steps ran one by one while they were recorded, so that what ONNX Runtime takes ' +
-      'inside a graph is not reported.',
-  ];
+    'inside a graph is not reported.';
+  return [{ kind: 'note', tone: 'warning', text }];
 }

@@ -1,140 +1,153 @@
-import { formatBytes, type Column, type Table } from '@roofline/reports';
-import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
-import { memoryRow, nameOf, type MemoryMeasurement } from './interpret.ts';
+import { formatBytes, type Table } from '@roofline/reports';
+import { summarize } from '../../../measuring/statistics.ts';
+import { tableOf, tablesOf, type ColumnOf } from '../../../report/declared-table.ts';
+import type { Measured, Measurement } from '../../../report/measurement.ts';
+import { column } from '../../../report/standard-columns.ts';
+import { stepParameters } from '../../e2e/parameters.ts';
+import type { MemoryCell } from '../parameters.ts';
 import type { MemoryResult } from '../result.ts';
 
-type MeasuredMemory = MemoryMeasurement & { readonly result: MemoryResult };
+export type MemoryMeasurement = Measurement<MemoryCell, MemoryResult>;
+export type MeasuredMemory = Measured<MemoryCell, MemoryResult>;
 
-const bytes = (key: string, label: string, description?: string): Column => ({
-  key,
-  label,
-  kind: 'bytes',
-  ...(description === undefined ? {} : { description }),
-});
+/** Time of a step with recording on over that with it off: medians. */
+export function overheadRatio({ overhead }: MemoryResult): number {
+  return summarize(overhead.onMs).median / summarize(overhead.offMs).median;
+}
+
+const filled = { shown: 'filled' } as const;
 /** What is compared across a row. */
-const held = (key: string, label: string, description?: string): Column => ({
-  ...bytes(key, label, description),
-  unitGroup: 'held',
-});
-const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
+const held = { unitGroup: 'held', ...filled } as const;
+const ofBlock = { unitGroup: 'block', ...filled } as const;
 
-const measuredColumns: Column[] = [
-  { ...held('peakBytes', 'Peak', 'Most bytes allocated at once.'), emphasis: 'strong' },
-  held('reservedBytes', 'Reserved', 'Most bytes that the allocator held of the system.'),
-  {
-    key: 'allocatedShare',
-    label: 'Allocated',
-    kind: 'percent',
-    description: 'Peak over reserved: the rest is cached or lost between blocks.',
-  },
-  held('forwardBytes', 'Peak forward'),
-  held('backwardBytes', 'Peak backward'),
-  held('optimizerBytes', 'Peak optimizer'),
-  held('stepBytes', 'Peak of a graph', 'A compiled step is one launch: its phases cannot be told apart.'),
-  held('arenaBytes', 'Arena', 'What a compiled step works in, laid out before it runs.'),
-  held('weightBytes', 'Weights'),
-  {
-    ...bytes('blockBytes', 'Saved by a block', 'What the tape keeps of one block for the backward pass.'),
-    unitGroup: 'block',
-  },
-  {
-    ...bytes('residualBytes', 'Residual stream', 'Batch × context × model dimension × bytes of its dtype.'),
-    unitGroup: 'block',
-  },
-  {
-    key: 'blockPerResidual',
-    label: 'Block / residual',
-    kind: 'ratio',
-    description: 'What a block saves, in sizes of the residual stream.',
-  },
-  {
-    key: 'recordingRatio',
-    label: 'Recorded / plain',
-    kind: 'ratio',
-    description: 'Time of a step with recording on over that with it off.',
-  },
+const peakOf =
+  (phase: string) =>
+  ({ result }: MeasuredMemory) =>
+    result.phases.find((each) => each.phase === phase)?.bytes ?? null;
+
+const columns: readonly ColumnOf<MeasuredMemory>[] = [
+  column.bytes('peakBytes', 'Peak', ({ peakBytes }) => peakBytes, {
+    ...{ ...held, emphasis: 'strong', description: 'Most bytes allocated at once.' },
+  }),
+  column.bytes('reservedBytes', 'Reserved', ({ result }) => result.peakReservedBytes, {
+    ...{ ...held, description: 'Most bytes that the allocator held of the system.' },
+  }),
+  column.percent(
+    'allocatedShare',
+    'Allocated',
+    ({ result }) => result.peakAllocatedBytes / result.peakReservedBytes,
+    {
+      ...{ ...filled, description: 'Peak over reserved: the rest is cached or lost between blocks.' },
+    },
+  ),
+  column.bytes('forwardBytes', 'Peak forward', peakOf('forward'), held),
+  column.bytes('backwardBytes', 'Peak backward', peakOf('backward'), held),
+  column.bytes('optimizerBytes', 'Peak optimizer', peakOf('optimizer'), held),
+  column.bytes('stepBytes', 'Peak of a graph', peakOf('whole step'), {
+    ...{ ...held, description: 'A compiled step is one launch: its phases cannot be told apart.' },
+  }),
+  column.bytes(
+    'arenaBytes',
+    'Arena',
+    ({ result: { arenaBytes } }) => (arenaBytes === 0 ? null : arenaBytes),
+    {
+      ...{ ...held, description: 'What a compiled step works in, laid out before it runs.' },
+    },
+  ),
+  column.bytes('weightBytes', 'Weights', ({ result }) => result.weightBytes, held),
+  column.bytes('blockBytes', 'Saved by a block', ({ result }) => result.savedByBlock?.bytes ?? null, {
+    ...{ ...ofBlock, description: 'What the tape keeps of one block for the backward pass.' },
+  }),
+  column.bytes('residualBytes', 'Residual stream', ({ result }) => result.residual.bytes, {
+    ...{ ...ofBlock, description: 'Batch × context × model dimension × bytes of its dtype.' },
+  }),
+  column.ratio('blockPerResidual', 'Block / residual', ({ result }) => blockPerResidual(result), {
+    ...{ ...filled, description: 'What a block saves, in sizes of the residual stream.' },
+  }),
+  column.ratio('recordingRatio', 'Recorded / plain', ({ result }) => overheadRatio(result), {
+    ...{ ...filled, description: 'Time of a step with recording on over that with it off.' },
+  }),
 ];
 
+/** Null where no block saves anything. */
+export function blockPerResidual({ savedByBlock, residual }: MemoryResult): number | null {
+  return savedByBlock ? savedByBlock.bytes / residual.bytes : null;
+}
+
 /** One row a cell. */
-export function sweepTable(measurements: readonly MemoryMeasurement[]): Table {
-  const rows = measurements.map(memoryRow);
-  return {
-    kind: 'table',
-    id: 'memory-sweep',
-    title: 'Memory of one step',
-    caption: sharedCaption(rows),
-    columns: [
-      ...configurationColumns(rows),
-      ...measuredColumns.filter(({ key }) => rows.some((row) => row[key] !== undefined && row[key] !== null)),
-    ],
-    rows,
-  };
-}
-
-/** What was live when each phase was at its peak. */
-export function liveTable(measurement: MeasuredMemory): Table {
-  const rows = measurement.result.phases.flatMap(({ phase, bytes: peak, live }) =>
-    live.map(({ what, bytes: held, count }) => ({ phase, what, held, count, share: held / peak })),
+export function sweepTable(cells: readonly MemoryMeasurement[]): Table {
+  return tableOf(
+    {
+      ...{ id: 'memory-sweep', title: 'Memory of one step', parameters: stepParameters, columns },
+      facts: ({ result }) => ({
+        ...{ otherHeldBytes: result.otherHeldBytes, savedBytes: result.savedBytes },
+        ...{ allocations: result.allocationCount, snapshot: result.snapshot },
+      }),
+    },
+    // Only rows with a result are asked for values.
+    cells as readonly MeasuredMemory[],
   );
-  return {
-    kind: 'table',
-    id: 'live-at-the-peak',
-    title: 'What is live at the peak of each phase',
-    caption: `${nameOf(measurement)}. An op of all layers is one row.`,
-    columns: [
-      text('phase', 'Phase'),
-      text('what', 'What'),
-      { key: 'count', label: 'Pieces', kind: 'number', digits: 1 },
-      bytes('held', 'Size'),
-      { key: 'share', label: 'Of the peak', kind: 'percent' },
-    ],
+}
+
+/** What was live when each phase of a step was at its peak. */
+export function liveTable({ record, result, name }: MeasuredMemory): Table[] {
+  const rows = result.phases.flatMap(({ phase, bytes: peakBytes, live }) =>
+    live.map((share) => ({ record, cell: {}, phase, peakBytes, ...share })),
+  );
+  return tablesOf(
+    {
+      ...{ id: 'live-at-the-peak', title: 'What is live at the peak of each phase' },
+      caption: `${name}. An op of all layers is one row.`,
+      columns: [
+        column.text('phase', 'Phase', ({ phase }) => phase),
+        column.text('what', 'What', ({ what }) => what),
+        column.number('count', 'Pieces', ({ count }) => count, { digits: 1 }),
+        column.bytes('held', 'Size', ({ bytes }) => bytes),
+        column.percent('share', 'Of the peak', ({ bytes, peakBytes }) => bytes / peakBytes),
+      ],
+    },
     rows,
-  };
+  );
 }
 
-export function largestTable(measurement: MeasuredMemory): Table {
-  return {
-    kind: 'table',
-    id: 'largest-allocations',
-    title: 'The largest allocations',
-    caption: nameOf(measurement),
-    columns: [
-      bytes('bytes', 'Size'),
-      text('phase', 'Phase'),
-      text('op', 'Op'),
-      text('tensor', 'Tensor'),
-      text('range', 'Range'),
-      text('origin', 'Origin'),
-    ],
-    rows: measurement.result.largest.map(({ stack, ...row }) => ({ ...row, origin: stack[0] ?? '' })),
-  };
+export function largestTable({ record, result, name }: MeasuredMemory): Table[] {
+  return tablesOf(
+    {
+      ...{ id: 'largest-allocations', title: 'The largest allocations', caption: name },
+      columns: [
+        column.bytes('bytes', 'Size', ({ bytes }) => bytes),
+        column.text('phase', 'Phase', ({ phase }) => phase),
+        column.text('op', 'Op', ({ op }) => op),
+        column.text('tensor', 'Tensor', ({ tensor }) => tensor),
+        column.text('range', 'Range', ({ range }) => range),
+        column.text('origin', 'Origin', ({ stack }) => stack[0] ?? ''),
+      ],
+    },
+    result.largest.map((allocation) => ({ record, cell: {}, ...allocation })),
+  );
 }
 
-/** The largest of what one block saves; null where nothing is saved. */
-export function savedTable(measurement: MeasuredMemory): Table | null {
-  const { savedByBlock: saved, residual } = measurement.result;
-  if (saved === null) return null;
-  return {
-    kind: 'table',
-    id: 'saved-by-a-block',
-    title: 'What one block saves for the backward pass',
-    caption:
-      `The largest of the ${saved.count} activations that ${saved.block} saves; ${nameOf(measurement)}.` +
-      (saved.weightCastBytes > 0
-        ? ` Its weights in the lower dtype, ${formatBytes(saved.weightCastBytes)}, are not among them.`
-        : ''),
-    columns: [
-      text('op', 'Read by the gradient of'),
-      text('tensor', 'Tensor'),
-      bytes('bytes', 'Size'),
-      { key: 'share', label: 'Of the block', kind: 'percent' },
-      { key: 'residuals', label: 'In residual streams', kind: 'ratio' },
-      text('range', 'Range'),
-    ],
-    rows: saved.contributors.map((row) => ({
-      ...row,
-      share: row.bytes / saved.bytes,
-      residuals: row.bytes / residual.bytes,
-    })),
-  };
+/** The largest of what one block of a step saves. */
+export function savedTable({ record, result, name }: MeasuredMemory): Table[] {
+  const { savedByBlock: saved, residual } = result;
+  if (saved === null) return [];
+  const casts =
+    saved.weightCastBytes > 0
+      ? ` Its weights in the lower dtype, ${formatBytes(saved.weightCastBytes)}, are not among them.`
+      : '';
+  return tablesOf(
+    {
+      ...{ id: 'saved-by-a-block', title: 'What one block saves for the backward pass' },
+      caption: `The largest of the ${saved.count} activations that ${saved.block} saves; ${name}.${casts}`,
+      columns: [
+        column.text('op', 'Read by the gradient of', ({ op }) => op),
+        column.text('tensor', 'Tensor', ({ tensor }) => tensor),
+        column.bytes('bytes', 'Size', ({ bytes }) => bytes),
+        column.percent('share', 'Of the block', ({ bytes }) => bytes / saved.bytes),
+        column.ratio('residuals', 'In residual streams', ({ bytes }) => bytes / residual.bytes),
+        column.text('range', 'Range', ({ range }) => range),
+      ],
+    },
+    saved.contributors.map((contributor) => ({ record, cell: {}, ...contributor })),
+  );
 }

@@ -1,5 +1,5 @@
 import type { Device } from '@roofline/tensor-core';
-import type { CellContext } from '../../definition.ts';
+import type { CellContext } from '../../../runner/cell-task.ts';
 import { describeFailure, prepareCell, startPeer } from '../../../peer/cell-peer.ts';
 import { PeerError } from '../../../peer/python-peer.ts';
 import type { PeerStepProfile, TorchPeer } from '../../../peer/torch-peer.ts';

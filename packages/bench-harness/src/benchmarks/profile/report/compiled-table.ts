@@ -1,6 +1,6 @@
 import type { Row, Table } from '@roofline/reports';
 import { canonicalJson } from '../../../records/json.ts';
-import { cellNames } from '../../../report/cell-names.ts';
+import { stepNames } from '../../e2e/parameters.ts';
 import type { Profiled, ProfileMeasurement } from '../interpret.ts';
 import { stepRow } from './shares.ts';
 import { cellColumn, milliseconds } from './table-parts.ts';
@@ -12,8 +12,8 @@ export function compiledProfileTable(measurements: readonly ProfileMeasurement[]
       .filter(({ cell }) => cell.execution === 'eager')
       .map(({ cell, profiled }) => [canonicalJson(cell), profiled]),
   );
-  const names = cellNames(
-    measurements.map(({ cell }) => cell).filter(({ execution }) => execution !== 'eager'),
+  const names = stepNames(
+    measurements.filter(({ cell }) => cell.execution !== 'eager'),
     ['size', 'context', 'batch', 'attention', 'execution', 'mode', 'dtype'],
   );
   const rows = measurements.flatMap(({ cell, profiled: compiled }): Row[] => {

@@ -1,5 +1,5 @@
 import { formatDuration, formatPercent, formatRatio, type Row } from '@roofline/reports';
-import { cellNames } from '../../../report/cell-names.ts';
+import { stepNames } from '../../e2e/parameters.ts';
 import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
 import type { Profiled, ProfileMeasurement } from '../interpret.ts';
 import { phaseOf, totalUs, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
@@ -13,14 +13,13 @@ interface NamedProfile extends Profiled {
 
 /** The findings over all cells, one sentence each, computed from their records, the most telling first. */
 export function profileSummary(measurements: readonly ProfileMeasurement[]): string[] {
-  const names = cellNames(measurements.map(({ cell }) => cell));
+  const names = stepNames(measurements);
   const profiles = measurements
     .toSorted((a, b) => workOf(a.cell) - workOf(b.cell))
     .flatMap(({ cell, profiled }) => (profiled ? [{ name: names.name(cell), ...profiled }] : []));
   if (profiles.length === 0) return [];
   const where = names.shared && ` (${names.shared})`;
   return [
-    ...emptySelections(measurements),
     ...peerSentence(profiles),
     ...timeSentence(profiles),
     productSentence(profiles),
@@ -33,7 +32,7 @@ export function profileSummary(measurements: readonly ProfileMeasurement[]): str
 
 /** Where the selection is empty, one sentence a cell, with the names that exist. */
 export function emptySelections(measurements: readonly ProfileMeasurement[]): string[] {
-  const { name } = cellNames(measurements.map(({ cell }) => cell));
+  const { name } = stepNames(measurements);
   return measurements.flatMap(({ cell, settings: { phase, range }, profiled }) => {
     if (profiled === null || profiled.selected.length > 0 || profiled.spans.length === 0) return [];
     const [phases, ranges] = [new Set(profiled.spans.map(phaseOf)), rangeNames(profiled.spans)];

@@ -1,6 +1,6 @@
 import type { Column, Row } from '@roofline/reports';
-import { cellNames } from '../../../report/cell-names.ts';
-import { outcomeOf } from '../../../report/cell-row.ts';
+import { stepNames } from '../../e2e/parameters.ts';
+import { outcomeOf } from '../../../report/declared-table.ts';
 import type { ProfileMeasurement } from '../interpret.ts';
 
 export const cellColumn: Column = { key: 'cell', label: 'Cell', kind: 'text', overflow: 'shorten' };
@@ -67,5 +67,5 @@ export function cellsCaption(measurements: readonly ProfileMeasurement[]): strin
 }
 
 function namesOf(measurements: readonly ProfileMeasurement[]) {
-  return cellNames(measurements.map(({ cell }) => cell));
+  return stepNames(measurements);
 }

@@ -1,0 +1,81 @@
+import { summarize } from '../../../measuring/statistics.ts';
+import { workedOut, type Measured, type Measurement } from '../../../report/measurement.ts';
+import { type Overlap, overlapOf, splitPass } from '../overlap.ts';
+import type { DdpCell } from '../parameters.ts';
+import type { DdpResult } from '../result.ts';
+
+export type DdpMeasurement = Measurement<DdpCell, DdpResult>;
+export type MeasuredDdp = Measured<DdpCell, DdpResult>;
+
+/** What follows from one cell's samples: medians over the steps, in milliseconds, each by its slowest rank. */
+export interface DdpTimes {
+  readonly optimizerMs: number;
+  /** All reductions of a step, alone. */
+  readonly communicationMs: number;
+  /** What communication adds to a forward and backward pass: the median of each with less the one without before it. */
+  readonly exposedMs: number;
+  /** The share of `communicationMs` that a pass is spared: "Saved". Null for one rank, which communicates nothing. */
+  readonly savedShare: number | null;
+  readonly gradientBytes: number;
+  /** PyTorch's step; null without a peer. */
+  readonly peerMs: number | null;
+  /** nccl-tests' busbw: bytes · 2(n-1)/n over the time; null for one rank. */
+  readonly busGigabytesPerSecond: number | null;
+}
+
+export const timesOf = workedOut(({ result, cell: { worldSize } }: MeasuredDdp): DdpTimes => {
+  const { times, bucketBytes, peer } = result;
+  const median = (samples: readonly number[]) => summarize(samples).median;
+  const communicationMs = median(times.communicationMs);
+  // Pass by pass, which run in turn: what slows the machine for a while slows both.
+  const exposedMs = median(times.synchronizedMs.map((ms, step) => ms - times.localMs[step]!));
+  const gradientBytes = bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
+  const isAlone = worldSize === 1;
+  return {
+    ...{ communicationMs, exposedMs, gradientBytes },
+    optimizerMs: median(times.optimizerMs),
+    savedShare: isAlone ? null : 1 - exposedMs / communicationMs,
+    peerMs: peer?.status === 'ok' ? median(peer.stepMs) : null,
+    busGigabytesPerSecond: isAlone
+      ? null
+      : (gradientBytes * 2 * (worldSize - 1)) / worldSize / (communicationMs * 1e6),
+  };
+});
+
+/** What the profiles of all ranks say about one pass. */
+export type ProfiledOverlap =
+  | {
+      readonly status: 'ok';
+      /** What was taken for communication: NCCL's kernels, or the works of Gloo's threads. */
+      readonly communication: 'kernels' | 'works';
+      readonly share: number;
+    }
+  | { readonly status: 'failed'; readonly error: string };
+
+/**
+ * Of all ranks' profiled passes, in how much of the communication's time something was calculated: "Hidden". Null where
+ * nothing was profiled, or nothing communicated.
+ */
+export const profiledOverlap = workedOut(({ result, cell }: MeasuredDdp): ProfiledOverlap | null => {
+  const { profiledPasses: passes } = result;
+  const [first] = passes;
+  if (cell.worldSize === 1) return null;
+  const failed = passes.find((pass) => pass.status === 'failed');
+  if (failed) return failed;
+  if (first?.status !== 'ok') return null;
+  const overlaps = passes
+    .filter((pass) => pass.status === 'ok')
+    .map((pass) => splitPass(pass))
+    .map(({ computation, communication }) => overlapOf(computation, communication));
+  const sum = (key: keyof Overlap) => overlaps.reduce((total, overlap) => total + overlap[key], 0);
+  const communicationUs = sum('communicationUs');
+  if (communicationUs === 0) return null;
+  const { communication } = first;
+  return { status: 'ok', communication, share: Math.max(0, sum('hiddenUs')) / communicationUs };
+});
+
+/** Bytes of AdamW's two float32 moments on a rank that has all of them, or by ZeRO stage 1 an even share. */
+export function stateBytesByFormula({ optimizer, worldSize }: DdpCell, parameterCount: number): number {
+  const whole = 2 * Float32Array.BYTES_PER_ELEMENT * parameterCount;
+  return optimizer === 'whole' ? whole : whole / worldSize;
+}

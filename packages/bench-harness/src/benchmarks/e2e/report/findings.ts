@@ -1,0 +1,92 @@
+import { formatDuration, formatPercent, formatRatio, type Block } from '@roofline/reports';
+import { replaysGraphs } from '../../../execution/kinds.ts';
+import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
+import { measuredOf, pairsBy } from '../../../report/measurement.ts';
+import { peerFailures } from '../../../report/peer-failures.ts';
+import { meanAndRange } from '../../../report/values-in-words.ts';
+import { e2eDtypes, modes, sizeName, stepNames, type E2eDType, type Mode } from '../parameters.ts';
+import { flopsPerSecond, peerOf, type MeasuredStep, type StepMeasurement } from './measured.ts';
+
+type Steps = readonly StepMeasurement[];
+
+/** Every mode in one sentence: its ratio, or the geometric mean of several with the least and the most. */
+export function ratioFinding(steps: Steps): string[] {
+  const measured = measuredOf(steps);
+  const told = modes.flatMap((mode) => {
+    const ratios = measured.flatMap((step) =>
+      step.cell.mode === mode ? (peerOf(step)?.ratio.ratio ?? []) : [],
+    );
+    return ratios.length === 0 ? [] : [`mode \`${mode}\` takes ${meanAndRange(ratios)}`];
+  });
+  if (told.length === 0) return [];
+  const peers = measured.flatMap(({ cell, result: { peer } }) =>
+    peer?.status === 'ok' ? [{ version: peer.torch, execution: cell.peerExecution }] : [],
+  );
+  const ways = [...new Set(peers.map(({ execution }) => execution))].join(' and ');
+  return [`Of the time of PyTorch ${peers[0]!.version} (${ways}), ${told.join(', ')}.`];
+}
+
+export function roofFinding(steps: Steps): string[] {
+  const known = measuredOf(steps)
+    .filter(({ roofShare }) => roofShare !== null)
+    .sort((a, b) => b.roofShare! - a.roofShare!);
+  const names = stepNames(steps);
+  const name = ({ cell }: MeasuredStep) => names.name(cell);
+  const beaten = beatenRoofSentence(
+    known.map((step) => ({
+      ...{ name: name(step), dtype: step.cell.dtype, record: step.record },
+      flopsPerSecond: flopsPerSecond(step),
+    })),
+  );
+  const [best, worst] = [known[0], known.at(-1)];
+  if (beaten.length > 0 || !best || !worst) return beaten;
+  const share = ({ roofShare }: MeasuredStep) => `**${formatPercent(roofShare!)}**`;
+  const floor = `${formatDuration(best.time!.median)} against a floor of ${formatDuration(best.floorMs!)}`;
+  const first = `Closest to the roof: ${share(best)} (${name(best)}: ${floor}).`;
+  return best === worst ? [first] : [first, `Farthest from it: ${share(worst)} (${name(worst)}).`];
+}
+
+export function memoryFinding(steps: Steps): string[] {
+  const measured = measuredOf(steps);
+  const ratios = measured.flatMap((step) => peerOf(step)?.memoryRatio ?? []);
+  if (ratios.length === 0) return [];
+  const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
+  const reserved = measured.some(({ cell }) => replaysGraphs(cell.peerExecution));
+  const counted = reserved ? ', of reserved memory where that replays CUDA graphs' : '';
+  return [`Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of PyTorch${counted}.`];
+}
+
+/** How much lower precisions gain, and how that follows the size of the model. */
+export function precisionFindings(steps: Steps): string[] {
+  return e2eDtypes.flatMap((dtype) => modes.flatMap((mode) => precisionFinding(steps, dtype, mode)));
+}
+
+function precisionFinding(steps: Steps, dtype: E2eDType, mode: Mode): string[] {
+  const gains = pairsBy(steps, 'dtype', 'float32')
+    .filter(({ cell: { cell } }) => cell.dtype === dtype && cell.mode === mode)
+    .sort((a, b) => a.cell.result.parameterCount - b.cell.result.parameterCount)
+    .map(({ cell: low, beside }) => ({
+      size: sizeName(low.cell),
+      gain: beside.time!.median / low.time!.median,
+    }));
+  const [smallest, largest] = [gains[0], gains.at(-1)];
+  if (!smallest || !largest) return [];
+  const told = (each: typeof smallest) => `**${formatRatio(each.gain)}** for ${each.size}`;
+  const speed = `Mode \`${mode}\` runs in ${dtype} at ${told(smallest)}`;
+  if (gains.length === 1) return [`${speed}, against float32.`];
+  return [`${speed} and ${told(largest)}, against float32${trend(gains.map(({ gain }) => gain))}.`];
+}
+
+/** Said only where each size follows the one before. */
+function trend(values: readonly number[]): string {
+  const isRising = values.every((value, index) => index === 0 || value > values[index - 1]!);
+  const isFalling = values.every((value, index) => index === 0 || value < values[index - 1]!);
+  if (isRising) return ': the gain grows with the size';
+  return isFalling ? ': the gain shrinks with the size' : '';
+}
+
+/** Why steps of PyTorch have no time to compare with ours. */
+export function peerNotes(steps: Steps): Block[] {
+  const peers = steps.map(({ name, result }) => ({ name, peer: result?.peer }));
+  return peerFailures(peers).map((text) => ({ kind: 'note', tone: 'warning', text }));
+}

@@ -1,0 +1,47 @@
+import { formatBytes, formatPercent, formatRatio } from '@roofline/reports';
+import { measuredOf } from '../../../report/measurement.ts';
+import { blockPerResidual, overheadRatio, type MeasuredMemory, type MemoryMeasurement } from './tables.ts';
+
+type Cells = readonly MemoryMeasurement[];
+
+function highest(cells: readonly MeasuredMemory[]): MeasuredMemory | undefined {
+  return cells.toSorted((a, b) => b.peakBytes! - a.peakBytes!)[0];
+}
+
+/** The step that is reported in detail: with the highest peak of those with a backward pass, which have more to show. */
+export function detailedOf(cells: Cells): MeasuredMemory | undefined {
+  const measured = measuredOf(cells);
+  return highest(measured.filter(({ cell }) => cell.mode !== 'forward')) ?? highest(measured);
+}
+
+export function peakFinding(cells: Cells): string[] {
+  const most = highest(measuredOf(cells));
+  if (!most) return [];
+  const { peakAllocatedBytes, phases } = most.result;
+  const top = phases.toSorted((a, b) => b.bytes - a.bytes)[0];
+  const [first] = top?.live ?? [];
+  const peak = `The highest peak is **${formatBytes(peakAllocatedBytes)}** (${most.name})`;
+  if (!top || !first) return [`${peak}.`];
+  const share = formatPercent(first.bytes / top.bytes);
+  return [`${peak}, in the ${top.phase} phase; ${share} of it is ${first.what}.`];
+}
+
+export function savedFinding(cells: Cells): string[] {
+  const detailed = detailedOf(cells);
+  if (!detailed?.result.savedByBlock) return [];
+  const { bytes, contributors } = detailed.result.savedByBlock;
+  const [largest] = contributors;
+  return [
+    `One block saves **${formatBytes(bytes)}** for the backward pass, ${formatRatio(blockPerResidual(detailed.result)!)} the ` +
+      `residual stream (${detailed.name}); ${formatPercent(largest!.bytes / bytes)} of it is one tensor for the ` +
+      `gradient of \`${largest!.op}\`.`,
+  ];
+}
+
+export function overheadFinding(cells: Cells): string[] {
+  const ratios = measuredOf(cells).map(({ result }) => overheadRatio(result));
+  if (ratios.length === 0) return [];
+  const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
+  const told = low === high ? low : `between ${low} and ${high}`;
+  return [`A step takes ${told} as long with recording on as with it off.`];
+}

@@ -1,0 +1,204 @@
+import { formatNumber, formatPercent, formatRatio, type Plot, type Table } from '@roofline/reports';
+import {
+  errorBarOf,
+  formatInterval,
+  NO_INTERVAL,
+  type RatioEstimate,
+} from '../../../measuring/statistics.ts';
+import { capitalize } from '../../../parameters/words.ts';
+import { tablesOf, type ColumnOf } from '../../../report/declared-table.ts';
+import type { Finding } from '../../../report/findings-table.ts';
+import { plotsOf, seriesOf } from '../../../report/series.ts';
+import { column } from '../../../report/standard-columns.ts';
+import { valuesInWords } from '../../../report/values-in-words.ts';
+import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import { instrumentNames, type InstrumentName } from '../result.ts';
+import {
+  costOf,
+  instrumentsIn,
+  type InstrumentCost,
+  type InstrumentMeasurement,
+  type OverheadCells,
+} from './measured.ts';
+
+const labels: Readonly<Record<InstrumentName, string>> = {
+  profile: 'profiling',
+  profilerAtRest: 'a profiler at rest',
+  memory: 'recording memory',
+};
+
+type Value = (cost: InstrumentCost) => number | string | null;
+const of = (value: Value) => (each: InstrumentMeasurement) => value(costOf(each)!);
+
+const columns: readonly ColumnOf<InstrumentMeasurement>[] = [
+  column.text('instrument', 'Instrument', ({ instrument }) => labels[instrument], { everyRow: true }),
+  column.ms(
+    'offMs',
+    'Off',
+    of(({ offMs }) => offMs),
+    {
+      description:
+        'Median device time of a train step without an instrument, before a profiler was attached.',
+    },
+  ),
+  column.ms(
+    'onMs',
+    'On',
+    of(({ onMs }) => onMs),
+    {
+      description:
+        'The same under the instrument: the step alone, from idle device to idle device. What starting and ' +
+        'reading the instrument take is in Read-out.',
+    },
+  ),
+  column.ratio(
+    'ratio',
+    'On / off',
+    of(({ ratio }) => ratio.ratio),
+    { digits: 4, emphasis: 'strong' },
+  ),
+  column.text(
+    'ratioInterval',
+    '95 % interval',
+    of(({ ratio }) => formatInterval(ratio)),
+    {
+      ...{ align: 'right', qualifies: 'ratio', description: 'Of the ratio, by bootstrap over the rounds.' },
+    },
+  ),
+  column.percent(
+    'overhead',
+    'Overhead',
+    of(({ ratio }) => ratio.ratio - 1),
+    {
+      description: 'The ratio less one.',
+    },
+  ),
+  column.ratio(
+    'wallRatio',
+    'Wall, on / off',
+    of(({ onWallMs, offWallMs }) => onWallMs / offWallMs),
+    {
+      ...{ digits: 4, description: "Ratio of the medians by the host's clock." },
+    },
+  ),
+  column.number(
+    'events',
+    'Events',
+    of(({ events }) => events),
+    {
+      description: 'Of one step: kernels, copies and fills; or allocations, frees and segments.',
+    },
+  ),
+  column.number('microsecondsPerEvent', 'Per event', of(microsecondsPerEvent), {
+    ...{ unit: 'µs', digits: 2, description: 'Difference of the median wall times over the events.' },
+  }),
+  column.number(
+    'droppedRecords',
+    'Dropped',
+    of(({ droppedRecords }) => droppedRecords),
+    {
+      description: 'Records that were lost, over all steps.',
+    },
+  ),
+  column.ms(
+    'readOutMs',
+    'Read-out',
+    of(({ readOutMs }) => readOutMs),
+    {
+      description: 'What the instrument takes outside the step: to start, to flush, and to make its result.',
+    },
+  ),
+];
+
+function microsecondsPerEvent({ events, onWallMs, offWallMs }: InstrumentCost): number | null {
+  return events === 0 ? null : ((onWallMs - offWallMs) * 1000) / events;
+}
+
+// All cells are train steps.
+const { mode: _, ...parameters } = stepParameters;
+
+/** One row an instrument and cell. */
+export function instrumentTable(cells: OverheadCells): Table[] {
+  return tablesOf(
+    {
+      ...{ id: 'instrument-overhead', title: 'Overhead of instruments', parameters, columns },
+      facts: (each) => {
+        const { ratio, offWallMs, onWallMs } = costOf(each)!;
+        return { ratioLow: ratio.low, ratioHigh: ratio.high, offWallMs, onWallMs };
+      },
+    },
+    instrumentsIn(cells),
+  );
+}
+
+export function instrumentFindingRows(cells: OverheadCells): Finding[] {
+  const [table] = instrumentTable(cells);
+  return instrumentsIn(cells).map((each, index) => {
+    const { size, context, batch, dtype } = each.cell;
+    const cost = costOf(each);
+    return {
+      ...{ record: each.record, cell: {}, study: 'instruments', row: table!.rows[index]! },
+      what: `${labels[each.instrument]}, ${size}, context ${context}, batch ${batch}, ${dtype}`,
+      finding: cost && ratioInWords(cost),
+    };
+  });
+}
+
+/** `1.042× (1.031–1.055), 2.1 µs an event`. */
+function ratioInWords(cost: InstrumentCost): string {
+  const perEvent = microsecondsPerEvent(cost);
+  const each = perEvent === null ? '' : `, ${formatNumber(perEvent, 2)} µs an event`;
+  return `${formatRatio(cost.ratio.ratio, 4)} (${formatInterval(cost.ratio)})${each}`;
+}
+
+function namesOf(measurements: readonly InstrumentMeasurement[]) {
+  return stepNames(measurements, ['size', 'context', 'batch', 'dtype']);
+}
+
+export function instrumentPlot(cells: OverheadCells): Plot[] {
+  const measurements = instrumentsIn(cells);
+  const { name, shared } = namesOf(measurements);
+  return plotsOf({
+    ...{ id: 'instrument-ratios', title: 'Step under an instrument over step without', marks: 'bar' },
+    caption: `Ratio of the medians, with its 95 % interval${shared && `; ${shared}`}.`,
+    x: { label: 'Model', scale: 'category' },
+    y: { label: 'On / off', scale: 'linear' },
+    series: seriesOf(
+      {
+        name: ({ instrument }) => labels[instrument],
+        x: ({ cell }) => name(cell),
+        y: (each) => {
+          const { ratio } = costOf(each)!;
+          return { y: ratio.ratio, ...errorBarOf(ratio) };
+        },
+      },
+      measurements,
+    ),
+    references: [{ label: 'off', y: 1 }],
+  });
+}
+
+/** What each instrument adds to a step, and what it lost. */
+export function instrumentFindings(cells: OverheadCells): string[] {
+  const measurements = instrumentsIn(cells);
+  const { name } = namesOf(measurements);
+  return instrumentNames.flatMap((instrument) => {
+    const costs = measurements.flatMap((each) => {
+      const cost = each.instrument === instrument ? costOf(each) : null;
+      return cost ? [{ name: name(each.cell), value: cost.ratio.ratio - 1, cost }] : [];
+    });
+    if (costs.length === 0) return [];
+    const interval = costs.length === 1 ? ` (${percentInterval(costs[0]!.cost.ratio)})` : '';
+    const dropped = costs.reduce((sum, { cost }) => sum + cost.droppedRecords, 0);
+    return [
+      `${capitalize(labels[instrument])} adds ${valuesInWords(costs, formatPercent)} to the time of a train ` +
+        `step${interval}${dropped > 0 ? `; **${formatNumber(dropped)}** records were dropped` : ''}.`,
+    ];
+  });
+}
+
+function percentInterval({ low, high }: RatioEstimate): string {
+  return Number.isNaN(low)
+    ? NO_INTERVAL
+    : `95 % interval ${formatPercent(low - 1)} to ${formatPercent(high - 1)}`;
+}

@@ -1,0 +1,83 @@
+import { formatRatio } from '@roofline/reports';
+import { logAverage } from 'simple-statistics';
+import { cellWords } from '../../../parameters/cell-names.ts';
+import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
+import { lossParameters, toyTensors } from '../parameters.ts';
+import { measuredIn, modelNames, speedsOf, type PrecisionCells, type Speed } from './measured.ts';
+import { formatSum, gradientRatio } from './tables.ts';
+
+export function accumulationFinding(cells: PrecisionCells): string[] {
+  return measuredIn('accumulation', cells).flatMap(({ result }) => {
+    const sum = (experiment: string) => result.sums.find((each) => each.experiment === experiment)?.sum;
+    const [low, high] = [sum('float16 += float16'), sum('float32 += float16')];
+    if (low === undefined || high === undefined) return [];
+    return [
+      `A thousand times 0.01 is **${formatSum(low)}** summed in float16, and **${formatSum(high)}** summed in ` +
+        'float32 from the same float16 addends.',
+    ];
+  });
+}
+
+export function dtypeFinding(cells: PrecisionCells): string[] {
+  const compared = measuredIn('dtypes', cells).flatMap(({ cell: { dtype }, result: { ours, torch } }) =>
+    torch ? [{ dtype, ours, torch }] : [],
+  );
+  if (compared.length === 0) return [];
+  const unlike = compared.flatMap(({ dtype, ours, torch }) =>
+    toyTensors
+      .filter((tensor) => ours[tensor] !== torch[tensor])
+      .map((tensor) => `${tensor} under ${dtype} is ${ours[tensor]} and not ${torch[tensor]}`),
+  );
+  const dtypes = compared.map(({ dtype }) => dtype).join(' and ');
+  return [
+    unlike.length === 0
+      ? `Autocast to ${dtypes} gives all ${toyTensors.length} tensors of the toy model PyTorch's dtypes.`
+      : `Autocast departs from PyTorch's dtypes in the toy model: ${listSome(unlike)}.`,
+  ];
+}
+
+export function accuracyFinding(cells: PrecisionCells): string[] {
+  const measured = measuredIn('accuracy', cells);
+  const names = modelNames(measured, ['dtype']);
+  const ratios = measured.map(({ cell, result }) => ({
+    name: names.name(cell),
+    value: gradientRatio(result),
+  }));
+  if (ratios.length === 0) return [];
+  return [
+    `Against float64 the gradients' error is ${valuesInWords(ratios, formatRatio)} that of PyTorch under the same autocast.`,
+  ];
+}
+
+/** One sentence a precision: for each mode the geometric mean over all sizes, and where it is least and most. */
+export function speedFindings(cells: PrecisionCells): string[] {
+  const low = speedsOf(cells).flatMap((each) =>
+    each.cell.dtype === 'float32' || each.speedUp === null ? [] : [{ ...each, speedUp: each.speedUp }],
+  );
+  return [...Map.groupBy(low, ({ cell }) => cell.dtype)].map(([dtype, group]) => {
+    const modes = [...Map.groupBy(group, ({ cell }) => cell.mode)].map(([mode, speeds]) => {
+      const mean = logAverage(speeds.map(({ speedUp }) => speedUp));
+      return `\`${mode}\` at **${formatRatio(mean)}**${extremes(speeds)}`;
+    });
+    const average = group.length > modes.length ? ', in the geometric mean over the sizes' : '';
+    return `\`${dtype}\` runs ${modes.join(', ')} the speed of float32${average}.`;
+  });
+}
+
+function extremes(speeds: readonly (Speed & { readonly speedUp: number })[]): string {
+  if (speeds.length === 1) return '';
+  const names = modelNames(speeds);
+  const ordered = speeds.toSorted((a, b) => a.speedUp - b.speedUp);
+  const at = ({ speedUp, cell }: (typeof speeds)[number]) =>
+    `${formatRatio(speedUp)} for ${names.name(cell)}`;
+  return ` (${at(ordered[0]!)}, ${at(ordered.at(-1)!)})`;
+}
+
+export function lossFinding(cells: PrecisionCells): string[] {
+  const ends = measuredIn('loss', cells).flatMap(({ cell, result }) => {
+    const last = result.losses.at(-1);
+    const way = cellWords(lossParameters, cell).join(', ');
+    return last === undefined ? [] : [`${last.toFixed(4)} in \`${way}\``];
+  });
+  return ends.length === 0 ? [] : [`The overfitting example ends at a loss of ${ends.join(', ')}.`];
+}

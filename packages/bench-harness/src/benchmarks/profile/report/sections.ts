@@ -1,0 +1,74 @@
+import type { Block, RooflinePlot, Section } from '@roofline/reports';
+import { describeCell, stepNames } from '../../e2e/parameters.ts';
+import { cellSlug, lastStep, type ProfileMeasurement } from '../interpret.ts';
+import { kernelKindsPlot } from './kernel-kinds.ts';
+import { peerKernelTable } from './peer-tables.ts';
+import { kernelRoofline } from './roofline.ts';
+import { workOf } from './summary.ts';
+import { kernelTable, rangeTable } from './tables.ts';
+import { stepTimeline } from './timeline.ts';
+
+type Profiles = readonly ProfileMeasurement[];
+
+function rooflineOf(profile: ProfileMeasurement): RooflinePlot | null {
+  return kernelRoofline(profile, `roofline-${cellSlug(profile.cell)}`);
+}
+
+/** The cell with the most work: its roofline comes first. */
+function heaviest(profiles: Profiles): ProfileMeasurement | undefined {
+  return profiles
+    .filter((each) => rooflineOf(each) !== null)
+    .sort((a, b) => workOf(a.cell) - workOf(b.cell))
+    .at(-1);
+}
+
+/** The kernels of the heaviest cell under the roof; null where no roof is known. */
+export function headline(profiles: Profiles): RooflinePlot | null {
+  const charted = heaviest(profiles);
+  const chart = charted ? rooflineOf(charted) : null;
+  return chart && { ...chart, title: `${chart.title}: ${describeCell(charted!.cell)}` };
+}
+
+/** What a reader must know of how profiles were taken. */
+export function profileNotes(profiles: Profiles): Block[] {
+  const dropped = profiles
+    .flatMap(({ profiled }) => profiled?.result.steps ?? [])
+    .reduce((sum, { droppedRecords }) => sum + droppedRecords, 0);
+  const texts = [
+    ...(dropped > 0
+      ? [`${dropped} records found no room and are missing: profile fewer steps at a time.`]
+      : []),
+    ...(profiles.some(({ profiled }) => profiled?.isOpByOp)
+      ? [
+          'On the CPU the ops of compiled steps ran one by one while they were profiled: only the plain steps ran compiled.',
+        ]
+      : []),
+  ];
+  return texts.map((text) => ({ kind: 'note', tone: 'warning', text }));
+}
+
+/** The kernels of each cell: under the roof, by phase and kind, over time, by name and by range. */
+export function cellSections(profiles: Profiles): Section[] {
+  const names = stepNames(profiles);
+  const charted = heaviest(profiles);
+  return profiles.flatMap((profile): Section[] => {
+    const { cell, profiled } = profile;
+    if (profiled === null) return [];
+    const slug = cellSlug(cell);
+    const blocks = [
+      profile === charted ? null : rooflineOf(profile),
+      kernelKindsPlot(profile, `kinds-${slug}`),
+      stepTimeline(lastStep(profiled.selected, profiled.result), `timeline-${slug}`, 'Timeline of one step'),
+      kernelTable([profile], `kernels-${slug}`),
+      peerKernelTable(profile, `pytorch-kernels-${slug}`),
+      rangeTable([profile], `ranges-${slug}`),
+    ];
+    return [
+      {
+        id: `profile-${slug}`,
+        title: `Kernels of ${names.name(cell)}`,
+        blocks: blocks.filter((block) => block !== null),
+      },
+    ];
+  });
+}
