@@ -28,5 +28,11 @@ export const anyObject = z.custom<object>(
   'expected object',
 );
 
+/** A schema of zod, of any copy or version of it. */
+export function isSchema(value: unknown): value is z.ZodType {
+  return typeof (value as z.ZodType | null | undefined)?.parse === 'function';
+}
+export const anySchema = z.custom<z.ZodType>(isSchema, 'expected a schema of zod');
+
 /** Samples, of which there must be some. */
 export const samples = z.array(anyNumber).min(1, 'there are none; measure at least one step');

@@ -1,6 +1,7 @@
 export type { AnyBenchmark, Benchmark, BenchmarkDefinition, SectionOf } from './benchmarks/definition.ts';
 export { defineBenchmark } from './benchmarks/define-benchmark.ts';
-export { parameter, type Parameter } from './parameters/parameter.ts';
+export { parameter, type Parameter, type ParameterFlag, type Parameters } from './parameters/parameter.ts';
+export { sweepOf, type DeclaredSweep } from './parameters/sweep.ts';
 export type { ColumnOf } from './report/declared-table.ts';
 export type { Measured, Measurement, StepCost } from './report/measurement.ts';
 export type { CellContext, CellTask } from './runner/cell-task.ts';

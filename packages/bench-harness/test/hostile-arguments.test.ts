@@ -43,11 +43,14 @@ const definition = () => ({
   peakBytes: () => null,
   cost: () => null,
   columns: [{ key: 'a', label: 'A', kind: 'text' as const, value: () => 'a', deviation: () => null }],
-  toTable: () => ({ kind: 'table' as const, id: 'none', title: 'Nothing', columns: [], rows: [] }),
-  toReport: (): never => {
-    throw new Error('There is nothing to report.');
-  },
+  table: () => ({ kind: 'table' as const, id: 'none', title: 'Nothing', columns: [], rows: [] }),
+  overview: [() => []],
+  findings: [() => []],
+  chart: () => null,
+  sections: [() => []],
+  cellParameters: {},
 });
+const declared = () => ({ schema: z.number() });
 const benchmark = () => harness.defineBenchmark(definition());
 const entries = () => [...harness.benchmarkEntries.filter(({ name }) => name === 'e2e')];
 
@@ -129,8 +132,11 @@ const table: HostileTable = {
       '0.title': 'a',
       '0.settings': 'fn',
       '0.expand': 'fn',
-      '0.describe': 'fn',
-      '0.measure': 'fn',
+      // A cell of no parameters.
+      '0.cell': '{}',
+      '0.cellParameters': 'undefined {}',
+      '0.describe': 'undefined fn',
+      '0.measure': 'undefined fn',
       '0.samplesMs': 'fn',
       '0.peakBytes': 'undefined fn',
       '0.cost': 'undefined fn',
@@ -139,9 +145,58 @@ const table: HostileTable = {
       '0.columns.0.label': 'a',
       '0.columns.0.value': 'fn',
       '0.columns.0.deviation': 'undefined fn',
-      '0.toTable': 'undefined fn',
-      '0.toReport': 'undefined fn',
+      '0.table': 'undefined fn',
+      '0.overview': 'undefined []',
+      '0.overview.0': 'fn',
+      '0.findings': 'undefined []',
+      '0.findings.0': 'fn',
+      '0.chart': 'undefined fn',
+      '0.sections': 'undefined []',
+      '0.sections.0': 'fn',
     },
+    deep: [0],
+  },
+  parameter: {
+    args: () => [
+      z.string(),
+      {
+        title: 'A',
+        description: 'It is a.',
+        column: 'swept',
+        emphasis: 'strong',
+        usual: 'a',
+        beside: 'b',
+        shown: { key: 'said', text: () => 'a' },
+        flag: { name: 'a', describe: 'A', default: 'a', synonyms: { b: 'a' }, completions: ['a'] },
+        words: () => 'a',
+      },
+    ],
+    legal: {
+      1: 'undefined {}',
+      '1.title': 'undefined a',
+      '1.description': 'undefined a',
+      '1.column': 'undefined',
+      '1.emphasis': 'undefined',
+      '1.usual': 'undefined null 5 a {} [] option duck',
+      '1.beside': 'undefined a',
+      '1.shown': 'undefined',
+      '1.shown.key': 'a',
+      '1.shown.text': 'fn',
+      '1.flag': 'undefined',
+      '1.flag.name': 'undefined a',
+      '1.flag.describe': 'a',
+      '1.flag.default': 'undefined a',
+      '1.flag.synonyms': 'undefined {}',
+      '1.flag.synonyms.b': 'a',
+      '1.flag.completions': 'undefined []',
+      '1.flag.completions.0': 'a',
+      '1.words': 'undefined fn',
+    },
+    deep: [1],
+  },
+  sweepOf: {
+    args: () => [{ cell: { a: declared() }, settings: { b: declared() }, nested: ['a'] }],
+    legal: { '0.settings': '{}', '0.nested': 'undefined', '0.nested.0': 'a' },
     deep: [0],
   },
   loadBenchmark: {
@@ -259,13 +314,20 @@ const table: HostileTable = {
       '0.name': 'a',
       '0.title': 'a',
       // Parts of its definition that a sweep leaves alone.
-      ...Object.fromEntries(['cell', 'cost', 'columns'].map((name) => [`0.${name}`, anything])),
       ...Object.fromEntries(
-        ['describe', 'measure', 'cellOf', 'samplesMs', 'peakBytes', 'toTable', 'toReport'].map((name) => [
+        ['cell', 'cost', 'columns', 'table', 'overview', 'findings', 'chart', 'sections'].map((name) => [
+          `0.${name}`,
+          anything,
+        ]),
+      ),
+      ...Object.fromEntries(
+        ['describe', 'cellOf', 'samplesMs', 'peakBytes', 'toTable', 'toOverview', 'toReport'].map((name) => [
           `0.${name}`,
           'fn',
         ]),
       ),
+      '0.measure': 'undefined fn',
+      '0.cellParameters': '{}',
       '1.parameters': objects,
       ...under('1.environment', environmentLegal),
       '1.ceilings': 'null',

@@ -1,19 +1,15 @@
 import type { ColumnKind } from '@roofline/reports';
 import { z } from 'zod';
-import { anyFunction, checkArgument } from '../check-argument.ts';
+import { anyFunction, anySchema, checkArgument } from '../check-argument.ts';
+import { declaredParameters } from '../parameters/parameter.ts';
 import type { BenchmarkEntry } from './entry.ts';
 
-/** A schema of zod, of any copy or version of it. */
-const schema = z.custom(
-  (value) => typeof (value as z.ZodType | null | undefined)?.parse === 'function',
-  'expected a schema of zod',
-);
 const sweep = {
   // A report has it in its anchors, and in the names of its files.
   name: z.string().regex(/^[\w.-]+$/, "takes letters, digits, '_', '-' and '.'"),
   title: z.string(),
-  parameters: schema,
-  result: schema,
+  parameters: anySchema,
+  result: anySchema,
   settings: anyFunction,
   expand: anyFunction,
   flashAttention: anyFunction.optional(),
@@ -39,10 +35,8 @@ const functions = z.array(anyFunction).optional();
 const section = z.object({ id: z.string(), title: z.string(), blocks: z.array(anyFunction) });
 const definitionSchema = z.object({
   ...sweep,
-  cell: z.union(
-    [schema, z.record(z.string(), z.object({ schema }))],
-    'expected parameters or a schema of zod',
-  ),
+  cell: z.union([anySchema, declaredParameters], 'expected parameters or a schema of zod'),
+  cellParameters: declaredParameters.optional(),
   describe: anyFunction.optional(),
   samplesMs: anyFunction,
   peakBytes: anyFunction.optional(),
@@ -57,10 +51,12 @@ const definitionSchema = z.object({
 const benchmarkSchema = z.object({
   ...sweep,
   describe: anyFunction,
+  cellParameters: declaredParameters,
   cellOf: anyFunction,
   samplesMs: anyFunction,
   peakBytes: anyFunction,
   toTable: anyFunction,
+  toOverview: anyFunction,
   toReport: anyFunction,
 });
 

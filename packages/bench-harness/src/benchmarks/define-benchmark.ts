@@ -1,4 +1,5 @@
-import { z } from 'zod';
+import type { z } from 'zod';
+import { isSchema } from '../check-argument.ts';
 import { cellWords } from '../parameters/cell-names.ts';
 import { cellSchema } from '../parameters/cell-schema.ts';
 import type { Parameters as CellParameters } from '../parameters/parameter.ts';
@@ -69,12 +70,7 @@ function declarationOf<Cell extends JsonObject>({
   readonly cell: CellDeclaration<Cell>;
   readonly cellParameters?: CellParameters;
 }): { cell: z.ZodType<Cell>; cellParameters: CellParameters } {
-  if (isSchema(cell)) return { cell, cellParameters: said };
+  if (isSchema(cell)) return { cell: cell as z.ZodType<Cell>, cellParameters: said };
   const cellParameters = cell as unknown as CellParameters;
   return { cell: cellSchema(cellParameters) as unknown as z.ZodType<Cell>, cellParameters };
-}
-
-/** A schema of zod, of any copy or version of it. */
-function isSchema<Cell>(declared: CellDeclaration<Cell>): declared is z.ZodType<Cell> {
-  return typeof (declared as z.ZodType).parse === 'function';
 }

@@ -121,7 +121,7 @@ export interface Benchmark<
   /** What the command prints below it, and then what was found. */
   toOverview(records: readonly CellRecord[]): {
     readonly tables: readonly Table[];
-    /** Warnings, which are told under --json too. */
+    /** Warnings, which go to standard error under --json too. */
     readonly notes: readonly string[];
     readonly findings: readonly string[];
   };

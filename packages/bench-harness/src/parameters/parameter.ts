@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { anyFunction, anySchema, checkArgument } from '../check-argument.ts';
 import type { Json } from '../records/json.ts';
 import { capitalize, inWords } from './words.ts';
 
@@ -42,11 +43,35 @@ export interface Parameter<Schema extends z.ZodType = z.ZodType> {
 /** The parameters of a cell by their keys in records, in the order of columns and names. */
 export type Parameters = Readonly<Record<string, Parameter>>;
 
-/** Declares a parameter by the schema of its values. */
+const declaredFlag = z.strictObject({
+  name: z.string().optional(),
+  describe: z.string(),
+  default: z.string().optional(),
+  synonyms: z.record(z.string(), z.string()).optional(),
+  completions: z.array(z.string()).readonly().optional(),
+});
+const saidOfIt = z.strictObject({
+  title: z.string().optional(),
+  description: z.string().optional(),
+  column: z.enum(['always', 'swept']).optional(),
+  emphasis: z.literal('strong').optional(),
+  usual: z.json().optional(),
+  beside: z.string().optional(),
+  shown: z.strictObject({ key: z.string(), text: anyFunction }).optional(),
+  flag: declaredFlag.optional(),
+  words: anyFunction.optional(),
+});
+
+/** What is taken for parameters: schemas by keys; the rest was checked where each was declared. */
+export const declaredParameters = z.record(z.string(), z.object({ schema: anySchema }));
+
+/** Declares a parameter by the schema of its values. Throws an ArgumentError. */
 export function parameter<Schema extends z.ZodType>(
   schema: Schema,
   more: Omit<Parameter<Schema>, 'schema' | 'words'> & { words?(value: z.infer<Schema>): string } = {},
 ): Parameter<Schema> {
+  checkArgument('parameter', 'schema', schema, anySchema);
+  checkArgument('parameter', 'more', more, saidOfIt);
   return { schema, ...more };
 }
 

@@ -1,13 +1,7 @@
+import { sweepOf } from '../../parameters/sweep.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { factsOf } from './operations.ts';
-import {
-  type CollectiveParameters,
-  type CollectiveSettings,
-  collectiveParameters,
-  collectiveSettings,
-  collectiveSweep,
-  expandCollectiveCells,
-} from './parameters.ts';
+import { collectiveParameters, collectiveSettingParameters } from './parameters.ts';
 import { bestFinding, peerFinding, wrongFinding } from './report/findings.ts';
 import { sidesOf } from './report/measured.ts';
 import { rankPlots, sizePlots } from './report/plots.ts';
@@ -18,12 +12,12 @@ import { collectiveResult } from './result.ts';
 export const allreduceBenchmark = defineBenchmark({
   name: 'allreduce',
   title: 'Collectives',
-  parameters: collectiveSweep,
-  cell: collectiveParameters,
+  ...sweepOf({
+    cell: collectiveParameters,
+    settings: collectiveSettingParameters,
+    nested: ['op', 'dtype', 'ranks', 'bytes', 'backend'],
+  }),
   result: collectiveResult,
-  // It keeps what settings have, and leaves out what is swept.
-  settings: (parameters: CollectiveParameters): CollectiveSettings => collectiveSettings.parse(parameters),
-  expand: expandCollectiveCells,
   samplesMs: ({ ours }, { op }) => ours[factsOf[op].compared]?.maxMs ?? [],
   table: (cells) => collectiveTable(sidesOf(cells)),
   findings: [

@@ -7,14 +7,10 @@ import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parseList, parsePositiveNumber, parseWholeNumber, single } from '../../cli/option-values.ts';
 import { requireBackend } from '../../device/require-backend.ts';
 import { UsageError } from '../../errors.ts';
+import { combinations } from '../../parameters/cell-schema.ts';
 import { findPeer } from '../../peer/peer-setting.ts';
-import { pieceCount } from './operations.ts';
-import {
-  type CollectiveBackend,
-  collectiveParameters,
-  expandCollectiveCells,
-  worldSizes,
-} from './parameters.ts';
+import { type CollectiveShape, pieceCount } from './operations.ts';
+import { type CollectiveBackend, collectiveParameters, worldSizes } from './parameters.ts';
 import { parseSize, sizesBetween } from './sizes.ts';
 
 const sizeOf = (flag: string) => (given: string | readonly string[]) => parseSize(flag, single(flag, given));
@@ -101,8 +97,12 @@ export const allreduceCommand = defineCommand({
 });
 
 /** Throws a UsageError for cells whose sizes leave a rank without an element. */
-function checkElements(cells: Parameters<typeof expandCollectiveCells>[0]): void {
-  const empty = expandCollectiveCells(cells).find((cell) => pieceCount(cell) === 0);
+function checkElements(swept: {
+  readonly [K in keyof CollectiveShape]: readonly CollectiveShape[K][];
+}): void {
+  const { op: ops, dtype: dtypes, ranks: counts, bytes: sizes } = swept;
+  const shapes = combinations({ op: ops, dtype: dtypes, ranks: counts, bytes: sizes });
+  const empty = shapes.find((shape) => pieceCount(shape) === 0);
   if (empty === undefined) return;
   const { op, bytes, ranks, dtype } = empty;
   throw new UsageError(

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cellSchema, combinations, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
 import { dtypeSynonyms } from '../../parameters/dtype-synonyms.ts';
 import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
@@ -39,24 +39,14 @@ export const collectiveParameters = {
 export const collectiveCell = cellSchema(collectiveParameters);
 export type CollectiveCell = z.infer<typeof collectiveCell>;
 
-export const collectiveSettings = z.object({
+/** What all cells share. */
+export const collectiveSettingParameters = {
   /** Calls of a turn that are not timed, and those that are. */
-  warmup: z.int().nonnegative(),
-  iterations: z.int().positive(),
+  warmup: parameter(z.int().nonnegative()),
+  iterations: parameter(z.int().positive()),
   /** Turns of each side and placement. */
-  rounds: z.int().positive(),
-  peer: peerSetting,
-});
+  rounds: parameter(z.int().positive()),
+  peer: parameter(peerSetting),
+};
+const collectiveSettings = cellSchema(collectiveSettingParameters);
 export type CollectiveSettings = z.infer<typeof collectiveSettings>;
-
-export const collectiveSweep = collectiveSettings.extend({
-  ...sweepSchemas(collectiveParameters),
-});
-export type CollectiveParameters = z.infer<typeof collectiveSweep>;
-
-export function expandCollectiveCells(
-  parameters: Pick<CollectiveParameters, keyof CollectiveCell>,
-): CollectiveCell[] {
-  const { op, dtype, ranks, bytes, backend } = parameters;
-  return combinations({ op, dtype, ranks, bytes, backend });
-}

@@ -1,12 +1,7 @@
 import { attentionWork } from '../../attention/work.ts';
+import { sweepOf } from '../../parameters/sweep.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
-import {
-  attentionParameters,
-  attentionSweep,
-  expandAttentionCells,
-  type AttentionParameters,
-  type AttentionSettings,
-} from './parameters.ts';
+import { attentionParameters, attentionPasses } from './parameters.ts';
 import { besidePlainFindings, compiledFindings, roofFinding, spreadOfPasses } from './report/findings.ts';
 import { memoryPlots, timePlots } from './report/plots.ts';
 import { attentionTable, compiledTable, memoryTable } from './report/tables.ts';
@@ -16,11 +11,13 @@ import { attentionResult, bothPasses } from './result.ts';
 export const attentionBenchmark = defineBenchmark({
   name: 'attention',
   title: 'Attention',
-  parameters: attentionSweep,
-  cell: attentionParameters,
+  ...sweepOf({
+    cell: attentionParameters,
+    settings: attentionPasses,
+    // Short sequences first; the attentions of one shape are adjacent.
+    nested: ['dtype', 'batch', 'sequence', 'headDimension', 'attention', 'execution'],
+  }),
   result: attentionResult,
-  settings: ({ warmup, steps, seed }: AttentionParameters): AttentionSettings => ({ warmup, steps, seed }),
-  expand: expandAttentionCells,
   flashAttention: ({ attention, batch, headDimension, sequence, dtype }) =>
     attention === 'flash' ? { batch, heads: 1, headDimension, sequence, dtype } : null,
   samplesMs: (result) => bothPasses(result).deviceMs,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { attentionKinds } from '../../attention/kinds.ts';
 import { count, shapeParameters } from '../../attention/shape.ts';
 import { executions } from '../../execution/kinds.ts';
-import { cellSchema, combinations, settingSchemas, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
 import { parameter } from '../../parameters/parameter.ts';
 
 const { heads: _, mask: __, dtype, ...lengths } = shapeParameters;
@@ -17,7 +17,7 @@ export const attentionParameters = {
     },
   }),
   ...lengths,
-  dtype: parameter(dtype.schema, { ...dtype, flag: { ...dtype.flag!, default: 'float32' } }),
+  dtype: { ...dtype, flag: { ...dtype.flag!, default: 'float32' } },
   execution: parameter(z.enum(executions).default('eager'), {
     ...{ column: 'swept', usual: 'eager' },
     flag: { default: 'eager', describe: 'Run passes op by op, or as compiled programs' },
@@ -33,19 +33,8 @@ export const attentionPasses = {
   seed: parameter(z.int().nonnegative(), { flag: { describe: 'Seed of the operands', default: '0' } }),
 };
 
-/** The whole sweep: every combination of the lists is a cell. */
-export const attentionSweep = z.object({
-  ...sweepSchemas(attentionParameters),
-  ...settingSchemas(attentionPasses),
-});
-export type AttentionParameters = z.infer<typeof attentionSweep>;
-export type AttentionSettings = Pick<AttentionParameters, 'warmup' | 'steps' | 'seed'>;
-
-/** All combinations, short sequences first; the attentions of one shape are adjacent. */
-export function expandAttentionCells(parameters: AttentionParameters): AttentionCell[] {
-  const { dtype, batch, sequence, headDimension, attention, execution } = parameters;
-  return combinations({ dtype, batch, sequence, headDimension, attention, execution });
-}
+const settings = cellSchema(attentionPasses);
+export type AttentionSettings = z.infer<typeof settings>;
 
 /** `flash`, or `flash, compiled`. */
 export function attentionName({ attention, execution }: AttentionCell): string {

@@ -1,12 +1,7 @@
 import { shapeParameters } from '../../attention/shape.ts';
+import { sweepOf } from '../../parameters/sweep.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
-import {
-  expandFlashCells,
-  flashParameters,
-  flashSettings,
-  type FlashParameters,
-  type FlashSettings,
-} from './parameters.ts';
+import { flashSettingParameters } from './parameters.ts';
 import { flashFindings } from './report/findings.ts';
 import { passesOf, timedPasses } from './report/measured.ts';
 import { memoryPlots, throughputPlots, timePlots } from './report/plots.ts';
@@ -24,12 +19,13 @@ const formula =
 export const flashBenchmark = defineBenchmark({
   name: 'flash',
   title: 'FlashAttention',
-  parameters: flashParameters,
-  cell: shapeParameters,
+  ...sweepOf({
+    cell: shapeParameters,
+    settings: flashSettingParameters,
+    // Short sequences first.
+    nested: ['dtype', 'mask', 'batch', 'heads', 'sequence', 'headDimension'],
+  }),
   result: flashResult,
-  // It keeps what settings have, and leaves out what is swept.
-  settings: (parameters: FlashParameters): FlashSettings => flashSettings.parse(parameters),
-  expand: expandFlashCells,
   flashAttention: (cell, { attentions }) => (attentions.includes('flash') ? cell : null),
   samplesMs: (result) => Object.values(firstMeasured(result)?.samplesMs ?? {}).at(-1) ?? [],
   peakBytes: (result) => firstMeasured(result)?.peakBytes ?? null,

@@ -1,11 +1,7 @@
 import { renderHtml, renderMarkdown, renderSvg, type Plot, type Table } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { attentionBenchmark } from '../../../src/benchmarks/attention/benchmark.ts';
-import {
-  attentionDefaults,
-  attentionSweep,
-  expandAttentionCells,
-} from '../../../src/benchmarks/attention/parameters.ts';
+import { attentionDefaults } from '../../../src/benchmarks/attention/parameters.ts';
 import { compareRecords } from '../../../src/report/compare.ts';
 import { attentionRecord, withoutMemory } from '../../fixtures/attention-records.ts';
 
@@ -25,9 +21,9 @@ const plots = blocks.filter((block): block is Plot => block.kind === 'plot');
 describe('the attention benchmark', () => {
   it('expands to the whole sweep where nothing is named', () => {
     const { cuda } = attentionDefaults;
-    const cells = expandAttentionCells(
-      attentionSweep.parse({ ...cuda, attention: ['plain', 'flash'], dtype: ['float32'], seed: 0 }),
-    );
+    const { expand, parameters } = attentionBenchmark;
+    const asked = { ...cuda, attention: ['plain', 'flash'], dtype: ['float32'], seed: 0 };
+    const cells = expand(parameters.parse(asked));
     expect(cells).toHaveLength(2 * 4 * 5);
     expect(cells[0]).toEqual({
       ...{ attention: 'plain', execution: 'eager' },
