@@ -40,6 +40,8 @@ export type { CudaEvent, EventOptions } from './cuda/driver/event.ts';
 export type { MemoryPool, SegmentSize } from './cuda/memory/memory-pool.ts';
 export type { PinnedMemory } from './cuda/memory/pinned-memory.ts';
 
+export { type ClockLimit, type ClockReading, type GpuClocks, gpuClocks } from './cuda/driver/nvml.ts';
+
 // Libraries and host memory.
 export {
   type LibraryDescription,

@@ -2,6 +2,7 @@ import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { withBusyMachine } from '../report/busy-machine.ts';
 import { withMixedCode } from '../report/mixed-code.ts';
+import { withThrottledClocks } from '../report/throttled-clocks.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
 import { defaultReport } from './default-report.ts';
@@ -34,7 +35,11 @@ export function defineBenchmark<
     toReport: (records) =>
       readable(definition, records, () =>
         withUnmeasured(
-          withBusyMachine(withMixedCode(toReport(records), records), records, describe),
+          withThrottledClocks(
+            withBusyMachine(withMixedCode(toReport(records), records), records, describe),
+            records,
+            describe,
+          ),
           records,
           describe,
         ),

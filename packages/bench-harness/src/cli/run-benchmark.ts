@@ -8,6 +8,7 @@ import { checkWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { shellWord } from '../shell-word.ts';
 import { busyMachineText } from '../report/busy-machine.ts';
+import { throttledClocksNotes } from '../report/throttled-clocks.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { checkExecutions } from './check-executions.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
@@ -119,10 +120,13 @@ function printRecords<Cell extends JsonObject>(
   { interrupted, writeError }: Pick<SweepOutcome, 'interrupted' | 'writeError'>,
 ): void {
   const table = benchmark.toTable(records);
-  const busyMachine = busyMachineText(records, (record) => benchmark.describe(benchmark.cellOf(record)));
+  const describe = (record: CellRecord) => benchmark.describe(benchmark.cellOf(record));
+  const busyMachine = busyMachineText(records, describe);
+  const throttledClocks = throttledClocksNotes(records, describe).map(({ text }) => text);
   if (!json) {
     printTable(table);
     if (busyMachine !== null) printLine(busyMachine);
+    for (const text of throttledClocks) printLine(text);
     return;
   }
   const [first] = records;
@@ -135,6 +139,7 @@ function printRecords<Cell extends JsonObject>(
     ceilings: first?.ceilings ?? null,
     settings: first?.settings ?? null,
     busyMachine,
+    throttledClocks,
     rows: table.rows,
   });
 }

@@ -60,6 +60,8 @@ const table: HostileTable = {
       },
     },
   },
+  // Of any text NVML itself says whether it is a GPU's; without it there is none.
+  gpuClocks: { args: () => ['0000:18:00.0'], named: 'gpuClocks|libnvidia-ml|NVML' },
   ffi: { args: () => [] },
   // No such library is loaded, which it may be.
   keepLibrary: { args: () => ['libnone.so'], legal: { 0: 'a' } },
