@@ -10,6 +10,7 @@ import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
 import type { Program } from '../../../src/compile/graph/program.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
+import { failingPass, lostLiveCall } from '../symbolic/check-passes.ts';
 import { runSymbolically } from '../symbolic/run-symbolically.ts';
 import { opNames, programOf } from '../traced-program.ts';
 
@@ -24,6 +25,9 @@ describe('passes, where one condition decides', () => {
     const { program } = programOf(fn);
     const changed = pass(program);
     expect(runSymbolically(changed, program, 'behind')).toEqual(runSymbolically(program, program, 'before'));
+    // Every pass meets what was made for one of them; and each of these calls might be one that a run asks.
+    expect(failingPass(program, device.facts)).toBeNull();
+    expect(lostLiveCall(program, device.facts)).toBeNull();
     // Tensors that are made for a case alone are filled in it.
     return opNames(changed).filter((name) => name !== 'fill_');
   };

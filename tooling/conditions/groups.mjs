@@ -1,0 +1,46 @@
+/**
+ * Where a program is rewritten, reordered or divided, and the tests of that, those first that take least and see most:
+ * calls in symbols, then on an emulated GPU, then random programs.
+ */
+const updates =
+  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,partial-update,carry-low-precision-copies}.ts';
+
+export const groups = [
+  {
+    name: 'passes',
+    sources: ['packages/tensor-core/src/compile/passes/*.ts'],
+    without: [updates],
+    tests: [
+      'packages/tensor-core/test/compile/passes/{pass-conditions,[a-bd-z]*}.test.ts',
+      'packages/tensor-core/test/compile/random-passes.test.ts',
+    ],
+  },
+  {
+    name: 'updates',
+    sources: [updates],
+    tests: [
+      'packages/optim/test/update-conditions.test.ts',
+      'packages/tensor-core/test/compile/passes/carry-low-precision-copies.test.ts',
+      'packages/optim/test/{clipped-updates,early-updates,low-precision-copies}.test.ts',
+      'packages/optim/test/random-passes.test.ts',
+    ],
+  },
+  {
+    name: 'parallel',
+    sources: ['packages/collectives/src/parallel/*.ts'],
+    tests: ['packages/collectives/test/parallel/*.test.ts'],
+  },
+  {
+    name: 'compile',
+    sources: [
+      'packages/tensor-core/src/compile/*.ts',
+      'packages/tensor-core/src/compile/{graph,trace,cuda,cpu}/*.ts',
+    ],
+    tests: [
+      'packages/tensor-core/test/compile/passes/*.test.ts',
+      'packages/tensor-core/test/compile/**/*.test.ts',
+      'packages/optim/test/{updates,clipped-updates,early-updates,low-precision-copies}.test.ts',
+      'packages/optim/test/random-passes.test.ts',
+    ],
+  },
+];
