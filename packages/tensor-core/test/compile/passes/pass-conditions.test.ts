@@ -10,9 +10,7 @@ import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
 import type { Program } from '../../../src/compile/graph/program.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
-import { failingPass, lostLiveCall } from '../symbolic/check-passes.ts';
-import { runSymbolically } from '../symbolic/run-symbolically.ts';
-import { opNames, programOf } from '../traced-program.ts';
+import { namesBehind } from './names-behind.ts';
 
 // What random programs do not meet: one condition of a pass that decides, on a GPU that calculates nothing.
 describe('passes, where one condition decides', () => {
@@ -20,17 +18,8 @@ describe('passes, where one condition decides', () => {
   const tensor = (shape: readonly number[], dtype: DType = 'float32') => t.zeros(shape, { device, dtype });
   const leaf = (shape: readonly number[], dtype: DType = 'float32') => tensor(shape, dtype).requiresGrad_();
 
-  /** The names of the ops behind a pass, which leaves what the program leaves. */
-  const names = (pass: (program: Program) => Program, fn: () => readonly Tensor[]): string[] => {
-    const { program } = programOf(fn);
-    const changed = pass(program);
-    expect(runSymbolically(changed, program, 'behind')).toEqual(runSymbolically(program, program, 'before'));
-    // Every pass meets what was made for one of them; and each of these calls might be one that a run asks.
-    expect(failingPass(program, device.facts)).toBeNull();
-    expect(lostLiveCall(program, device.facts)).toBeNull();
-    // Tensors that are made for a case alone are filled in it.
-    return opNames(changed).filter((name) => name !== 'fill_');
-  };
+  const names = (pass: (program: Program) => Program, fn: () => readonly Tensor[]) =>
+    namesBehind(device, pass, fn);
   const edges = (program: Program) => fuseEdges(fusePointwise(program));
 
   describe('accumulateEmbeddings leaves the sum alone', () => {
