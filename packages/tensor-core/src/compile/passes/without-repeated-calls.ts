@@ -128,7 +128,7 @@ function count(counts: Map<number, number>, storage: number): void {
 
 /** Whether attributes say all that they are: neither a function nor an object with a state of its own. */
 function isPlain(value: unknown): boolean {
-  if (value === null || value === undefined) return true;
+  if (value === null) return true;
   if (typeof value !== 'object') return typeof value !== 'function' && typeof value !== 'symbol';
   const prototype: unknown = Object.getPrototypeOf(value);
   return (prototype === Object.prototype || Array.isArray(value)) && Object.values(value).every(isPlain);
