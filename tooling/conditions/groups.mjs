@@ -3,7 +3,7 @@
  * calls in symbols, then on an emulated GPU, then random programs.
  */
 const updates =
-  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,partial-update,carry-low-precision-copies}.ts';
+  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,partial-update,carry-low-precision-copies,copying-op,rewrite}.ts';
 
 export const groups = [
   {
@@ -11,7 +11,7 @@ export const groups = [
     sources: ['packages/tensor-core/src/compile/passes/*.ts'],
     without: [updates],
     tests: [
-      'packages/tensor-core/test/compile/passes/{pass-conditions,[a-bd-z]*}.test.ts',
+      'packages/tensor-core/test/compile/passes/[abd-z]*.test.ts',
       'packages/tensor-core/test/compile/random-passes.test.ts',
     ],
   },
@@ -19,6 +19,7 @@ export const groups = [
     name: 'updates',
     sources: [updates],
     tests: [
+      'packages/tensor-core/test/compile/passes/merge-{gradient,projection}-conditions.test.ts',
       'packages/optim/test/update-conditions.test.ts',
       'packages/tensor-core/test/compile/passes/carry-low-precision-copies.test.ts',
       'packages/optim/test/{clipped-updates,early-updates,low-precision-copies}.test.ts',
