@@ -22,8 +22,8 @@ export function edgedCall(
   before: Edge | null,
   after: Edge | null,
 ): Call | null {
-  const edges = [before, after].filter((edge) => edge !== null);
-  if (edges.length === 0 || before?.call === after?.call) return null;
+  // One call cannot stand on both sides; nor is it needed where there is none on either.
+  if (before?.call === after?.call) return null;
   const parts = {
     before: before ? inMemory(before) : nothing,
     own: {

@@ -102,5 +102,5 @@ function edgePlaces({ op: { cuda }, inputs, outputs, live }: Call): EdgePlaces |
 }
 
 function isAmong(operand: Operand, operands: readonly Operand[]): boolean {
-  return operands.some((other) => other.storage === operand.storage && isSameOperand(other, operand));
+  return operands.some((other) => isSameOperand(other, operand));
 }

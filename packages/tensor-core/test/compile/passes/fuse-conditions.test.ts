@@ -179,6 +179,10 @@ describe('passes that fuse, where one condition decides', () => {
       expect(finishes(normed(few, w1), normed(few, w2))).toBe(1);
       expect(finishes(normed(few, w1), normed(many, w2))).toBe(2);
     });
+    it('not of what lies across', () => {
+      const across = t.transpose(tensor([8, 4]));
+      expect(finishes(normed(across, w1), normed(across, w2))).toBe(0);
+    });
     it('not of nothing', () => {
       const none = tensor([0, 8]);
       expect(finishes(normed(none, w1), normed(none, w2))).toBe(0);
