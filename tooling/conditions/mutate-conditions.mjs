@@ -1,12 +1,12 @@
 // `npm run mutate -- --conditions`: puts in one wrong condition at a time where programs are rewritten and gradients divided,
-// and prints those that no test sees. Sources and tests among the arguments replace those of groups.mjs.
+// and prints those that no test sees. Sources and tests among the arguments replace those of groups.ts.
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startVitest } from 'vitest/node';
 import tests, { isAlone } from '../vitest.config.ts';
-import { equivalents } from './equivalents.mjs';
-import { groups } from './groups.mjs';
+import { equivalents } from './equivalents.ts';
+import { groups } from './groups.ts';
 import { instrument } from './instrument.mjs';
 import { OnlyFailures } from './only-failures.mjs';
 
@@ -42,7 +42,7 @@ for (const { name, sources, without = [], tests: patterns } of groups) {
 console.log(`\n${tally.join('\n')}`);
 if (givenSources.size === 0) {
   for (const { source, replacement } of unused)
-    console.log(`No condition is any more what equivalents.mjs names: ${source} → ${replacement}`);
+    console.log(`No condition is any more what equivalents.ts names: ${source} → ${replacement}`);
   if (unused.size > 0) process.exitCode = 1;
 }
 
@@ -139,6 +139,6 @@ function report(name, { mutants, caught, reached, loaded, unusable }) {
   const counted = counts.caught + counts.survived;
   return (
     `${name}: ${counts.caught} of ${counted} wrong conditions caught (${((100 * counts.caught) / counted).toFixed(1)} %); besides ` +
-    `${counts.equivalent} are equivalent by equivalents.mjs, and ${counts.static} run only as modules are loaded`
+    `${counts.equivalent} are equivalent by equivalents.ts, and ${counts.static} run only as modules are loaded`
   );
 }

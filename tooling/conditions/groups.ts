@@ -1,11 +1,20 @@
+interface Group {
+  readonly name: string;
+  /** Patterns, from the repository's root. */
+  readonly sources: readonly string[];
+  readonly without?: readonly string[];
+  readonly tests: readonly string[];
+}
+
+/** Those passes that need optimizers in their programs, and what they share. */
+const updates =
+  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,partial-update,carry-low-precision-copies,copying-op,rewrite}.ts';
+
 /**
  * Where a program is rewritten, reordered or divided, and the tests of that, those first that take least and see most:
  * calls in symbols, then on an emulated GPU, then random programs.
  */
-const updates =
-  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,partial-update,carry-low-precision-copies,copying-op,rewrite}.ts';
-
-export const groups = [
+export const groups: readonly Group[] = [
   {
     name: 'passes',
     sources: ['packages/tensor-core/src/compile/passes/*.ts'],

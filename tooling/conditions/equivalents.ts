@@ -1,8 +1,16 @@
+interface Equivalent {
+  /** The end of the source's path. */
+  readonly file: string;
+  readonly source: string;
+  readonly replacement: string;
+  readonly reason: string;
+}
+
 /**
  * Wrong conditions that change nothing that can be seen, and why. `source` is the line that holds the condition, as it
  * stands in the file; `replacement` what the mutation puts in.
  */
-export const equivalents = [
+export const equivalents: readonly Equivalent[] = [
   {
     file: 'parallel/shard-states.ts',
     source:
