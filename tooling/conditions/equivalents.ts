@@ -135,4 +135,136 @@ export const equivalents: readonly Equivalent[] = [
     replacement: 'rewrite.placeOf(maker) >= first.at',
     reason: 'A cast is no product.',
   },
+  {
+    file: 'passes/fuse-edges.ts',
+    source: "if (cuda.kind !== 'custom' || !cuda.edges || live !== null) return null;",
+    replacement: '!cuda.edges',
+    reason: 'It is for the types. Only custom kernels have them.',
+  },
+  {
+    file: 'passes/fuse-edges.ts',
+    source:
+      'const isFit = from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow && to.size === from.size;',
+    replacement: 'from.shape.at(-1)',
+    reason: 'Undefined is not at most anything either.',
+  },
+  {
+    file: 'passes/fuse-edges.ts',
+    source:
+      'const isFit = from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow && to.size === from.size;',
+    replacement: 'from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow',
+    reason: 'Kernels that take edges give as much as they read.',
+  },
+  {
+    file: 'passes/fuse-edges.ts',
+    source: 'const at = this.calls.findLastIndex(({ outputs }, i) => i < index && isAmong(shared, outputs));',
+    replacement: 'i <= index',
+    reason: 'Kernels that take edges do not write what they read.',
+  },
+  {
+    file: 'passes/fuse-edges.ts',
+    source: 'const at = this.calls.findIndex(({ inputs }, i) => i > index && isAmong(shared, inputs));',
+    replacement: 'isAmong(shared, inputs)',
+    reason: 'Nobody reads a result before it is made.',
+  },
+  {
+    file: 'passes/fuse-edges.ts',
+    source: 'const at = this.calls.findIndex(({ inputs }, i) => i > index && isAmong(shared, inputs));',
+    replacement: 'i >= index',
+    reason: 'Kernels that take edges do not read what they write.',
+  },
+  {
+    file: 'passes/fuse-edges.ts',
+    source: "const edge = reader && this.#isMade(shared) ? edgeOf(reader, shared, 'input') : null;",
+    replacement: 'reader',
+    reason: 'What such a kernel gives is always made by the program.',
+  },
+  {
+    file: 'passes/edge.ts',
+    source: 'if (call.live !== null || !isFloat || !isPlain) return null;',
+    replacement: 'call.live !== null',
+    reason: 'Kernels that take edges take no integers.',
+  },
+  {
+    file: 'passes/edge.ts',
+    source:
+      'const isPlain = table.isContiguous && isAligned(table) && ids.isContiguous && isDense(rows, shared);',
+    replacement: 'table.isContiguous && isAligned(table) && ids.isContiguous',
+    reason: 'The rows are what is shared, and an embedding fills a storage with them.',
+  },
+  {
+    file: 'passes/fuse-pointwise.ts',
+    source: 'const isReadBehind = (this.#lastReads.get(storage) ?? -1) > this.#lastIndex;',
+    replacement: 'this.#lastReads.get(storage)',
+    reason: 'Undefined is not more than anything either.',
+  },
+  {
+    file: 'passes/fuse-pointwise.ts',
+    source: 'outputs.length > 0 &&',
+    replacement: 'outputs.length >= 0',
+    reason: 'Every op has an output.',
+  },
+  {
+    file: 'passes/fuse-pointwise.ts',
+    source: "op.cuda.kind === 'pointwise' &&",
+    replacement: "op.cuda.kind === 'pointwise' && live === null",
+    reason: 'Every op has an output.',
+  },
+  {
+    file: 'passes/pair-calls.ts',
+    source: 'if (doubledIn(call).length === 0 || live !== null || outputs.length !== 1) return false;',
+    replacement: 'doubledIn(call).length === 0 || live !== null',
+    reason: 'Ops whose kernels take two of them have one output.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'if (reader !== copy || others.length > 0 || !isIntermediate(program, storage)) return null;',
+    replacement: 'others.length > 0',
+    reason: 'The copy is one of two users, and the other has made what it reads.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'if (strides.includes(null) || from.offset !== 0) return null;',
+    replacement: 'strides.includes(null)',
+    reason: 'Where each dimension is found the copy is of all elements, from the first on.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;',
+    replacement: 'writer!.inputs.every(input => input.storage === storage)',
+    reason: 'What reads its own output mutates it, which canWrite refuses.',
+  },
+  {
+    file: 'passes/without-repeated-calls.ts',
+    source: 'this.#versions.get(input.storage) ?? 0,',
+    replacement: 'this.#versions.get(input.storage)',
+    reason: 'JSON has null for it, which no version is.',
+  },
+  {
+    file: 'passes/accumulate-embeddings.ts',
+    source:
+      'if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;',
+    replacement: '!maker',
+    reason: 'The sum is one of two users, and the other has made what it reads.',
+  },
+  {
+    file: 'passes/accumulate-embeddings.ts',
+    source:
+      'if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;',
+    replacement: 'reader !== sum',
+    reason: 'Somebody makes an intermediate.',
+  },
+  {
+    file: 'passes/accumulate-products.ts',
+    source: 'if (user !== reader || others.length > 0) return null;',
+    replacement: 'others.length > 0',
+    reason: 'The reader is one of two users, and the other has made what it reads.',
+  },
+  {
+    file: 'passes/accumulate-products.ts',
+    source:
+      'return made && made.isContiguous && made.size === size && made.offset === offset ? maker! : null;',
+    replacement: 'made.isContiguous',
+    reason: 'It is for the types. Its maker writes it.',
+  },
 ];
