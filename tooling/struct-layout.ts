@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const core = new URL('../packages/tensor-core/', import.meta.url);
+const [core, cuda] = ['tensor-core', 'cuda'].map(
+  (name) => new URL(`../packages/${name}/`, import.meta.url),
+) as [URL, URL];
 
 /** Where the members of a structure are, in bytes, as a compiler of C++ lays it out. */
 export interface StructLayout {
@@ -12,7 +14,7 @@ export interface StructLayout {
   readonly offsets: Readonly<Record<string, number>>;
 }
 
-/** A header that declares structures, its macros, and folders of kernels besides tensor-core's whose headers it includes. */
+/** A header that declares structures, its macros, and folders of kernels, apart from cuda's and tensor-core's, whose headers it includes. */
 export interface StructHeader {
   readonly file: string;
   readonly defines?: Readonly<Record<string, string | number>>;
@@ -28,7 +30,12 @@ export function structLayout(
   const folder = mkdtempSync(join(tmpdir(), 'roofline-struct-'));
   try {
     // All in one folder, as kernels find them; the emulated GPU's stand-ins for headers of PTX come last.
-    for (const url of [new URL('kernels/', core), ...kernels, new URL('emulator/', core)]) {
+    for (const url of [
+      new URL('kernels/', cuda),
+      new URL('kernels/', core),
+      ...kernels,
+      new URL('emulator/', cuda),
+    ]) {
       for (const header of globSync(`${fileURLToPath(url)}**/*.{cuh,hpp}`))
         copyFileSync(header, join(folder, basename(header)));
     }

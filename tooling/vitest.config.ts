@@ -12,9 +12,11 @@ const summaryReporter = fileURLToPath(new URL('./summary-reporter.ts', import.me
  */
 const areAlone = globSync(['test/**/*.test.ts', 'tooling/test/**/*.test.ts'], {
   exclude: ['test/gpu/**', 'test/lifetimes/**', '**/node_modules/**'],
-}).filter((file) =>
-  /\bvi\.(mock|doMock|hoisted|resetModules)\(|alone in a process/.test(readFileSync(file, 'utf8')),
-);
+}).filter(isAlone);
+
+export function isAlone(file: string): boolean {
+  return /\bvi\.(mock|doMock|hoisted|resetModules)\(|alone in a process/.test(readFileSync(file, 'utf8'));
+}
 
 /**
  * For tests that force garbage collections. A function that is being optimized concurrently keeps what it closes over

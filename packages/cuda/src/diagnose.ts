@@ -4,6 +4,7 @@ import { loadNvrtc } from './nvrtc/nvrtc.ts';
 import { gpuCount, driverVersion, loadDriver } from './driver/driver.ts';
 import { UnusableLibraryError } from './driver/unusable-library-error.ts';
 import { HostMemory } from './base/host/host-memory.ts';
+import { gpuClocks } from './driver/nvml.ts';
 import {
   type LibraryDescription,
   type LoadedLibrary,
@@ -31,6 +32,7 @@ export function diagnose(): Diagnosis[] {
     diagnoseLibrary(libraries.cublasLt, 'multiplies matrices', cublasLtVersion),
     diagnoseLibrary(libraries.nccl, 'connects several GPUs', ncclVersion),
     diagnoseLibrary(libraries.cupti, 'records kernels for the profiler', cuptiVersion),
+    diagnoseLibrary(libraries.nvml, 'says what holds the clocks of a GPU down', nvmlVersion),
   ];
 }
 
@@ -122,6 +124,21 @@ function cuptiVersion({ handle }: LoadedLibrary): string {
   const memory = new HostMemory(8);
   handle.func('int cuptiGetVersion(uintptr_t version)')(memory.address);
   return String(memory.readInt32(0));
+}
+
+/** Throws an UnusableLibraryError where it says nothing of the clocks of a GPU that is here. */
+function nvmlVersion({ handle }: LoadedLibrary): string {
+  const memory = new HostMemory(80);
+  handle.func('int nvmlSystemGetNVMLVersion(uintptr_t version, uint length)')(memory.address, 80);
+  for (let index = 0; index < gpuCount(); index++) {
+    const { powerNs, thermalNs, limits } = gpuClocks(factsOf(loadDriver(), index).pciBusId).read();
+    if (powerNs === null && thermalNs === null && limits === null)
+      throw new UnusableLibraryError(
+        `It does not say what holds the clocks of cuda:${index} down.`,
+        'Records do not say it either; a newer driver may, and some virtual machines never do.',
+      );
+  }
+  return Buffer.from(memory.bytes.subarray(0, memory.bytes.indexOf(0))).toString('latin1');
 }
 
 /** 130002 as `13.0.2`. */

@@ -29,6 +29,9 @@ export type { DeviceBuffer, MemoryStatistics } from './base/device-memory.ts';
 export type { CudaStream, StreamPriority } from './driver/stream.ts';
 export type { CudaEvent, EventOptions } from './driver/event.ts';
 
+// What holds a GPU's clocks down.
+export { type ClockLimit, type ClockReading, type GpuClocks, gpuClocks } from './driver/nvml.ts';
+
 // NVIDIA's libraries.
 export {
   type LibraryDescription,

@@ -22,6 +22,8 @@ type Attribute = keyof typeof attributes;
 export interface DeviceFacts extends CudaProperties {
   readonly name: string;
   readonly uuid: string;
+  /** As `0000:18:00.0`. */
+  readonly pciBusId: string;
   readonly totalBytes: number;
   readonly driverVersion: number;
   readonly maxThreadsPerMultiprocessor: number;
@@ -41,9 +43,12 @@ export function readFacts(driver: CudaDriver, handle: number): DeviceFacts {
   const name = textUpToZero(result.bytes.subarray(0, 256));
   driver.check(functions.cuDeviceGetUuid(result.address, handle), 'cuDeviceGetUuid');
   const uuid = formatUuid(result.bytes.subarray(0, 16));
+  driver.check(functions.cuDeviceGetPCIBusId(result.address, 256, handle), 'cuDeviceGetPCIBusId');
+  const pciBusId = textUpToZero(result.bytes.subarray(0, 256));
   return {
     name,
     uuid,
+    pciBusId,
     totalBytes: driver.handleFrom('cuDeviceTotalMem', (out) => functions.cuDeviceTotalMem(out, handle)),
     driverVersion: driverVersion(driver),
     computeCapability: attribute('computeCapabilityMajor') * 10 + attribute('computeCapabilityMinor'),
@@ -70,6 +75,7 @@ export function describeFacts(facts: DeviceFacts): Record<string, string | numbe
   return {
     name: facts.name,
     uuid: facts.uuid,
+    pciBusId: facts.pciBusId,
     computeCapability: formatTenths(facts.computeCapability),
     multiprocessors: facts.multiprocessors,
     memoryMiB: Math.round(facts.totalBytes / 2 ** 20),

@@ -93,6 +93,8 @@ const table: HostileTable = {
     args: () => [new URL('file:///k.cu'), 'copy', { from: 'pointer' }],
     legal: { 1: 'a', 2: '{}' },
   },
+  // Of any text NVML itself says whether it is a GPU's; without it there is none.
+  gpuClocks: { args: () => ['0000:18:00.0'], named: 'gpuClocks|libnvidia-ml|NVML' },
   'new KernelStruct': { args: () => ['Params', { x: 'pointer' }], legal: { 0: 'a', 1: '{}' } },
   packageKernels: { args: () => [import.meta.url] },
   compileKernels: {

@@ -8,6 +8,7 @@ import type { CellRecord } from '../records/record.ts';
 import { withBusyMachine } from '../report/busy-machine.ts';
 import { interpret } from '../report/measurement.ts';
 import { withMixedCode } from '../report/mixed-code.ts';
+import { withThrottledClocks } from '../report/throttled-clocks.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
 import type { Benchmark, BenchmarkDefinition, CellDeclaration } from './definition.ts';
@@ -52,12 +53,8 @@ export function defineBenchmark<
       }),
     toReport: (records) =>
       read(records, (cells) => {
-        const report = presentReport(shown, cells);
-        return withUnmeasured(
-          withBusyMachine(withMixedCode(report, records), records, nameOf),
-          records,
-          nameOf,
-        );
+        const report = withBusyMachine(withMixedCode(presentReport(shown, cells), records), records, nameOf);
+        return withUnmeasured(withThrottledClocks(report, records, nameOf), records, nameOf);
       }),
   };
 }

@@ -8,6 +8,7 @@ import { checkWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { shellWord } from '../shell-word.ts';
 import { busyMachineText } from '../report/busy-machine.ts';
+import { throttledClocksNotes } from '../report/throttled-clocks.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { checkExecutions } from './check-executions.ts';
 import { exitCodeOf } from '../cli/exit-code.ts';
@@ -115,11 +116,14 @@ function printRecords<Cell extends JsonObject>(
   { interrupted, writeError }: Pick<SweepOutcome, 'interrupted' | 'writeError'>,
 ): void {
   const table = benchmark.toTable(records);
-  const busyMachine = busyMachineText(records, (record) => benchmark.describe(benchmark.cellOf(record)));
+  const describe = (record: CellRecord) => benchmark.describe(benchmark.cellOf(record));
+  const busyMachine = busyMachineText(records, describe);
+  const throttledClocks = throttledClocksNotes(records, describe).map(({ text }) => text);
   const { tables, notes, findings } = benchmark.toOverview(records);
   if (!json) {
     printTable(table);
     if (busyMachine !== null) printLine(busyMachine);
+    for (const text of throttledClocks) printLine(text);
     for (const each of tables) printTable(each);
     for (const sentence of new Set([...notes, ...findings])) printProse(sentence);
     return;
@@ -135,6 +139,7 @@ function printRecords<Cell extends JsonObject>(
     ceilings: first?.ceilings ?? null,
     settings: first?.settings ?? null,
     busyMachine,
+    throttledClocks,
     rows: table.rows,
   });
 }

@@ -1,4 +1,5 @@
 import { UsageError } from '../errors.ts';
+import { readSlowdowns } from '../records/cpu-slowdowns.ts';
 import type { DiagnosisEntry } from './diagnosis.ts';
 import { probeDevice } from './prepare-device.ts';
 import type { ProbeResult } from './probe-schema.ts';
@@ -11,7 +12,7 @@ export interface Surroundings extends ProbeResult {
 /** Looks for everything at once. What cannot be looked at is an entry as well, and hides nothing of the others. */
 export async function lookAround(spec: string): Promise<Surroundings> {
   const [probe, gloo, torch] = await Promise.all([findDevices(spec), findGloo(), findTorch()]);
-  return { ...probe, diagnosis: [...probe.diagnosis, gloo], torch };
+  return { ...probe, diagnosis: [...probe.diagnosis, gloo, findSlowdowns()], torch };
 }
 
 /** The entry of a component whose finding failed. */
@@ -37,6 +38,16 @@ async function findGloo(): Promise<DiagnosisEntry> {
   } catch (error) {
     return unusable('libgloo', error);
   }
+}
+
+/** Where heat slows the CPU down, Linux counts it; nothing needs that, but records do not say it without. */
+function findSlowdowns(): DiagnosisEntry {
+  const component = 'CPU slowdowns';
+  const detail = 'say when heat held the clocks of the CPU down';
+  if (readSlowdowns() !== null) return { component, status: 'found', detail };
+  const remedy =
+    'Linux counts them on Intel CPUs, outside of virtual machines; elsewhere records do not say it.';
+  return { component, status: 'missing', detail, remedy };
 }
 
 async function findTorch(): Promise<DiagnosisEntry> {

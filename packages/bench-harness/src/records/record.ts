@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { anyObject, checkArgument } from '../check-argument.ts';
 import { ceilingsSchema } from '../measuring/ceilings.ts';
 import { otherWork } from './other-work.ts';
+import { throttling } from './throttling.ts';
 import { canonicalJson, type Json, type JsonObject } from './json.ts';
 import { completeEnvironment, deviceIdentity, environmentSchema, type Environment } from './environment.ts';
 
@@ -41,6 +42,8 @@ export const cellRecord = z.object({
   durationMs: z.number(),
   /** None in older records, and where the system does not say. */
   otherWork: otherWork.nullish(),
+  /** None in older records. */
+  throttling: throttling.nullish(),
   /** What the benchmark's `measure` returned, also where its schema refused that; null where there is nothing. */
   result: jsonObject.nullable(),
   /** Null when status is `ok`. */

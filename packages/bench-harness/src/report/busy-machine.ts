@@ -1,5 +1,6 @@
-import { type Block, type Report, formatNumber } from '@roofline/reports';
+import { type Report, formatNumber } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
+import { withFirstResultsNotes } from './first-results-note.ts';
 import { listSome } from './values-in-words.ts';
 
 /** Above this share of a machine's processors, other work is likely to have lengthened times. */
@@ -31,8 +32,5 @@ export function withBusyMachine(
   describe: (record: CellRecord) => string,
 ): Report {
   const text = busyMachineText(records, describe);
-  const [first, ...others] = report.sections;
-  if (text === null || !first) return report;
-  const note: Block = { kind: 'note', tone: 'warning', text };
-  return { ...report, sections: [{ ...first, blocks: [...first.blocks, note] }, ...others] };
+  return withFirstResultsNotes(report, text === null ? [] : [{ kind: 'note', tone: 'warning', text }]);
 }

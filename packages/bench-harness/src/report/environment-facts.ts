@@ -60,6 +60,7 @@ const properties: Readonly<Record<string, readonly [label: string, format?: (val
   maxClockMHz: ['Highest clock', (value) => `${formatNumber(value)} MHz`],
   memoryClockMHz: ['Memory clock', (value) => `${formatNumber(value)} MHz`],
   memoryBusBits: ['Memory bus', (value) => `${formatNumber(value)} bits`],
+  pciBusId: ['PCI bus'],
   driverCuda: ['CUDA of the driver'],
   onnxruntime: ['ONNX Runtime'],
 };

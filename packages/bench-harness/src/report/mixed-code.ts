@@ -1,5 +1,6 @@
-import type { Block, Report } from '@roofline/reports';
+import type { Report } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
+import { withFirstResultsNotes } from './first-results-note.ts';
 
 /**
  * A report that warns where its records were measured by more than one state of the code, as where a sweep was resumed
@@ -7,14 +8,9 @@ import type { CellRecord } from '../records/record.ts';
  */
 export function withMixedCode(report: Report, records: readonly CellRecord[]): Report {
   const states = [...new Set(records.map(codeOf))];
-  const [first, ...others] = report.sections;
-  if (states.length < 2 || !first) return report;
-  const note: Block = {
-    kind: 'note',
-    tone: 'warning',
-    text: `Not all cells are of one state of the code: ${states.join(', ')}.`,
-  };
-  return { ...report, sections: [{ ...first, blocks: [...first.blocks, note] }, ...others] };
+  if (states.length < 2) return report;
+  const text = `Not all cells are of one state of the code: ${states.join(', ')}.`;
+  return withFirstResultsNotes(report, [{ kind: 'note', tone: 'warning', text }]);
 }
 
 /** The commit, or outside of a checkout the version. */

@@ -11,6 +11,7 @@ import { openResultsFolder, type ResultsFolder } from '../records/results-folder
 import type { CellOutcome } from './cell-outcome.ts';
 import { runCellProcess } from './cell-process.ts';
 import { watchOtherWork } from '../records/other-work.ts';
+import { watchThrottling } from '../records/watch-throttling.ts';
 import { compileAhead } from './compile-ahead.ts';
 
 /** Called with what happens, for display only. */
@@ -162,6 +163,7 @@ async function measureCell<Parameters>(
   { environment, ceilings, timeoutMs, signal, observer, task = benchmark.name }: SweepOptions<Parameters>,
 ): Promise<CellRecord | null> {
   const startedAt = new Date();
+  const throttling = await watchThrottling(environment.device);
   const otherWork = watchOtherWork();
   const start = performance.now();
   const ended = await runCellProcess(
@@ -172,6 +174,7 @@ async function measureCell<Parameters>(
       onProgress: ({ done, total, message }) => observer?.cellProgressed?.(done, total, message),
     },
   );
+  const throttled = throttling();
   if (ended.status === 'interrupted') return null;
   const outcome = readBack(benchmark, ended);
   return {
@@ -186,6 +189,7 @@ async function measureCell<Parameters>(
     startedAt: startedAt.toISOString(),
     durationMs: performance.now() - start,
     otherWork: otherWork(),
+    throttling: throttled,
     result: ended.status === 'ok' ? ended.result : null,
     error: outcome.status === 'ok' ? null : outcome.error,
   };

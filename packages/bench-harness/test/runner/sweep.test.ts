@@ -70,6 +70,8 @@ describe('runSweep', () => {
       ['print', 'throw', 'exit', 'crash', 'exhaust-heap', 'exhaust-device', 'kill', 'succeed'],
       { timeoutMs: 30_000 },
     );
+    // Of every ending, and nothing of a GPU that there is not.
+    expect(records.map(({ throttling }) => throttling?.gpu)).toEqual(Array(8).fill(null));
     expect(interrupted).toBe(false);
     expect(records.map(({ parameters, status }) => [parameters['behaviour'], status])).toEqual([
       ['print', 'ok'],

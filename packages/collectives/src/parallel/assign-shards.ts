@@ -5,7 +5,7 @@
 export function assignShards(sizes: readonly number[], ranks: number): number[] {
   const owners = new Array<number>(sizes.length).fill(0);
   const loads = new Array<number>(ranks).fill(0);
-  const largestFirst = sizes.map((_, i) => i).sort((a, b) => sizes[b]! - sizes[a]! || a - b);
+  const largestFirst = sizes.map((_, i) => i).sort((a, b) => sizes[b]! - sizes[a]!);
   for (const part of largestFirst) {
     const least = loads.indexOf(Math.min(...loads));
     owners[part] = least;

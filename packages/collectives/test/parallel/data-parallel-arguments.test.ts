@@ -1,6 +1,7 @@
 import { DTypeError, ShapeError, type Tensor, cast, expand, keep, ones } from '@roofline/tensor-core';
 import { expect, it } from 'vitest';
 import { DistributedDataParallel } from '../../src/index.ts';
+import { namedTensors } from '../../src/parallel/data-parallel-arguments.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 it.each([
@@ -17,4 +18,15 @@ it.each([
   expect(wrap).toThrow(message);
   expect(backend.calls).toEqual([]);
   for (const [, tensor] of named) tensor.dispose();
+});
+
+it('takes a tensor that has two names once', () => {
+  const [shared, other] = [1, 2].map((value) => keep(ones([value])).requiresGrad_());
+  const named: [string, Tensor][] = [
+    ['embedding', shared!],
+    ['bias', other!],
+    ['head', shared!],
+  ];
+  expect(namedTensors({ namedParameters: () => named })).toEqual(named.slice(0, 2));
+  for (const tensor of [shared!, other!]) tensor.dispose();
 });

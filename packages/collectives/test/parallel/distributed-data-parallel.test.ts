@@ -263,6 +263,44 @@ describe('a pass', () => {
     model.dispose();
   });
 
+  it('that may leave parameters out takes the gradients of those alone that no rank has used', () => {
+    // Its reductions leave the values as they are, so that no other rank has used any.
+    const backend = new InstantBackend();
+    const model = new Model();
+    const parallel = new DistributedDataParallel(model, groupOn(backend), { findUnusedParameters: true });
+    backward(model, 3);
+    expect(model.parameters.map(({ grad }) => grad !== null)).toEqual([true, true, true, false]);
+    parallel.dispose();
+    model.dispose();
+  });
+
+  it.each([
+    [8, 'p.0, p.1, p.2, p.3, p.4, p.5, p.6, p.7; use them'],
+    [9, 'p.0, p.1, p.2, p.3, p.4, p.5, p.6, p.7, 1 more; use them'],
+  ])('that leaves %i parameters out names eight of them', (unused, names) => {
+    const parameters = Array.from({ length: unused + 1 }, () => keep(full([2], 1)).requiresGrad_());
+    const named = parameters.map((parameter, i) => [i < unused ? `p.${i}` : 'used', parameter] as const);
+    const parallel = new DistributedDataParallel(
+      { namedParameters: () => named },
+      groupOn(new InstantBackend()),
+    );
+    expect(() => scope(() => sum(parameters.at(-1)!).backward())).toThrow(names);
+    parallel.dispose();
+    for (const parameter of parameters) parameter.dispose();
+  });
+
+  it('sends a first bucket of 1 MiB, however large the others are', () => {
+    const parameters = Array.from({ length: 3 }, () => keep(full([2 ** 17], 1)).requiresGrad_());
+    const named = parameters.map((parameter, i) => [`p.${i}`, parameter] as const);
+    const backend = new InstantBackend();
+    const parallel = new DistributedDataParallel({ namedParameters: () => named }, groupOn(backend));
+    backend.calls.length = 0;
+    scope(() => sum(parameters.reduce((x, parameter) => mul(x, parameter))).backward());
+    expect(kindsOf(backend)).toEqual([`allReduce ${2 ** 18}`, `allReduce ${2 ** 17}`]);
+    parallel.dispose();
+    for (const parameter of parameters) parameter.dispose();
+  });
+
   it('that fails before anything was sent may be repeated', () => {
     const { backend, model, parallel } = parallelOf({ mode: 'flat' });
     const heal = failing(model.parameters[0]!);

@@ -75,6 +75,12 @@ describe('states', () => {
     expect(Object.keys(joined.tensors).sort()).toEqual(Object.keys(whole.tensors));
   });
 
+  it('of no parts is none, and text that is no list of all stays as it is', () => {
+    expect(joinStates([])).toEqual({ tensors: {}, metadata: {} });
+    const metadata = { name: '"ab"', none: 'null', longer: '[1,2,3]', half: '[1,2]' };
+    expect(selectState({ tensors: {}, metadata }, [1], 2).metadata).toEqual({ ...metadata, half: '[2]' });
+  });
+
   it.each(['m.3', 'm', '.', 'm.x'])('"%s" is refused', (name) => {
     const tensors = { [name]: full([1], 0) };
     expect(() => selectState({ tensors, metadata: {} }, [0], 3)).toThrow(

@@ -12,6 +12,7 @@ const prototypes = {
   cuDeviceGet: 'int cuDeviceGet(uintptr_t device, int ordinal)',
   cuDeviceGetName: 'int cuDeviceGetName(uintptr_t name, int length, int device)',
   cuDeviceGetUuid: 'int cuDeviceGetUuid_v2(uintptr_t uuid, int device)',
+  cuDeviceGetPCIBusId: 'int cuDeviceGetPCIBusId(uintptr_t id, int length, int device)',
   cuDeviceGetAttribute: 'int cuDeviceGetAttribute(uintptr_t value, int attribute, int device)',
   cuDeviceTotalMem: 'int cuDeviceTotalMem_v2(uintptr_t bytes, int device)',
   cuDevicePrimaryCtxRetain: 'int cuDevicePrimaryCtxRetain(uintptr_t context, int device)',

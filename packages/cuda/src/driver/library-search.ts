@@ -47,6 +47,11 @@ export const libraries = {
     files: ['libcupti.so.13', 'libcupti.so.12', 'libcupti.so'],
     remedy: pipInstall('nvidia-cuda-cupti'),
   },
+  nvml: {
+    name: 'libnvidia-ml',
+    files: ['libnvidia-ml.so.1'],
+    remedy: "It comes with NVIDIA's driver: install that, or pass it into the container.",
+  },
 } as const satisfies Record<string, LibraryDescription>;
 
 /** A native library with the functions that were asked of it. */

@@ -108,6 +108,7 @@ export class EmulatedDriver {
       cuDeviceGet: (out: number, ordinal: number) => giveInt(out, ordinal),
       cuDeviceGetName: (out: number) => give(out, Buffer.from('Emulated GPU\0')),
       cuDeviceGetUuid: (out: number) => give(out, Buffer.alloc(16, 7)),
+      cuDeviceGetPCIBusId: (out: number) => give(out, Buffer.from('0000:00:00.0\0')),
       cuDeviceGetAttribute: (out: number, attribute: number) => giveInt(out, attributes[attribute]!),
       cuDeviceTotalMem: (out: number) => giveHandle(out, this.#memoryBytes),
       cuDevicePrimaryCtxRetain: (out: number) => giveHandle(out, 1),

@@ -42,3 +42,23 @@ it.each([
     `kernelVariants: ${what} must be ${wanted}`,
   );
 });
+
+describe('arguments by name', () => {
+  const kernel = kernelVariants(source, 'f', { x: 'pointer', rows: 'int64', places: 'struct' });
+  const places = new Uint8Array(3);
+
+  it('are a list in the order of the parameters', () => {
+    expect(kernel.byName({ x: 4096, rows: 7, places })).toEqual([4096, 7, places]);
+  });
+
+  it.each([
+    ['in another order', { rows: 7, x: 4096, places }],
+    ['without one', { x: 4096, rows: 7 }],
+    ['with another one', { x: 4096, rows: 7, places, columns: 3 }],
+    ['of another name', { x: 4096, lines: 7, places }],
+  ])('%s are refused', (_, values) => {
+    expect(() => kernel.byName(values as unknown as Parameters<typeof kernel.byName>[0])).toThrow(
+      `Kernel f takes x, rows, places, in this order, not ${Object.keys(values).join(', ')}.`,
+    );
+  });
+});

@@ -7,7 +7,15 @@ import { diagnose } from '../../src/backends/diagnose.ts';
 it('names every component, whatever is found, and a remedy for what is not', () => {
   const lines = diagnose();
   const components = lines.map(({ component }) => component);
-  for (const library of ['ONNX Runtime', 'libcuda', 'libnvrtc', 'libcublasLt', 'libnccl', 'libcupti']) {
+  for (const library of [
+    'ONNX Runtime',
+    'libcuda',
+    'libnvrtc',
+    'libcublasLt',
+    'libnccl',
+    'libcupti',
+    'libnvidia-ml',
+  ]) {
     expect(components).toContain(library);
   }
   expect(components.some((component) => component === 'GPU' || component === 'cuda:0')).toBe(true);

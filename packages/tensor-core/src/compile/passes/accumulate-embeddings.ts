@@ -7,7 +7,6 @@ import {
 } from '../../ops/index/embedding.ts';
 import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
-import { sameShape } from '../../base/shape.ts';
 import { isOp } from './is-op.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, isSameOperand, leaveAsIs, usesOf } from './operands.ts';
@@ -40,7 +39,7 @@ function gradientIn(graph: Graph, uses: ReadonlyMap<number, readonly Call[]>, su
   const [maker, reader, ...others] = uses.get(added.storage)!;
   if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;
   const isWhole = maker.live === null && isSameOperand(maker.outputs[0]!, added);
-  const isPlain = total.isContiguous && total.dtype === added.dtype && sameShape(total.shape, added.shape);
+  const isPlain = total.isContiguous && total.dtype === added.dtype;
   return isWhole && isPlain && maker.inputs.every((input) => areDisjoint(input, total)) ? maker : null;
 }
 

@@ -105,5 +105,5 @@ function fusionPlaces(call: Call): FusionPlaces | null {
 }
 
 function isAmong(operand: Operand, operands: readonly Operand[]): boolean {
-  return operands.some((other) => other.storage === operand.storage && isSameOperand(other, operand));
+  return operands.some((other) => isSameOperand(other, operand));
 }

@@ -27,8 +27,8 @@ export function fusedKernelCall(
   prologue: FusibleCall | null,
   epilogue: FusibleCall | null,
 ): Call | null {
-  const fused = [prologue, epilogue].filter((call) => call !== null);
-  if (fused.length === 0 || prologue?.call === epilogue?.call) return null;
+  // One call cannot be both; nor is it needed where there is neither.
+  if (prologue?.call === epilogue?.call) return null;
   const parts = {
     prologue: prologue ? inMemory(prologue) : nothing,
     own: {

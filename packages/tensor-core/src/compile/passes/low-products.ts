@@ -15,16 +15,10 @@ export function isDenseMatrix({ shape, isContiguous }: Operand): boolean {
   return shape.length === 2 && isContiguous;
 }
 
-/** Whether two products differ only in their operands and results. */
+/** Whether two products, turned alike and with an operand in one storage, differ only in operands and results. */
 export function isAlike(a: Call, b: Call): boolean {
   const [one, other] = [a.attributes as MatmulAttributes, b.attributes as MatmulAttributes];
-  const turns = (attributes: MatmulAttributes) => attributes.transposeB === true;
-  return (
-    one.scale === other.scale &&
-    turns(one) === turns(other) &&
-    a.inputs[0]!.dtype === b.inputs[0]!.dtype &&
-    a.outputs[0]!.dtype === b.outputs[0]!.dtype
-  );
+  return one.scale === other.scale && a.outputs[0]!.dtype === b.outputs[0]!.dtype;
 }
 
 /** Whether dense matrices follow one another in one storage. */

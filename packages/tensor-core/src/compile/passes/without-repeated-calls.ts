@@ -127,7 +127,7 @@ function count(counts: Map<number, number>, storage: number): void {
 
 /** Whether attributes are fully described by their contents: no functions, and no instances of classes. */
 function isPlain(value: unknown): boolean {
-  if (value === null || value === undefined) return true;
+  if (value === null) return true;
   if (typeof value !== 'object') return typeof value !== 'function' && typeof value !== 'symbol';
   const prototype: unknown = Object.getPrototypeOf(value);
   return (prototype === Object.prototype || Array.isArray(value)) && Object.values(value).every(isPlain);

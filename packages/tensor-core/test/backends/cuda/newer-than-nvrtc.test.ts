@@ -14,6 +14,7 @@ const oneGpu = `
   int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
   int cuDeviceGetName(char *name, int length, int device) { strcpy(name, "A GPU to come"); return 0; }
   int cuDeviceGetUuid_v2(char *uuid, int device) { memset(uuid, 1, 16); return 0; }
+  int cuDeviceGetPCIBusId(char *id, int length, int device) { strcpy(id, "0000:18:00.0"); return 0; }
   int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = (size_t)1 << 38; return 0; }
   int cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == 75 ? 15 : attribute == 76 ? 0 : 64;

@@ -10,7 +10,7 @@ import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
 import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
-import { runSymbolically } from '../symbolic/run-symbolically.ts';
+import { namesAfter } from './names-after.ts';
 import { opNames, graphOf } from '../traced-graph.ts';
 
 // What random programs do not reach: single conditions that decide a pass, on a GPU that computes nothing.
@@ -19,14 +19,7 @@ describe('passes, where one condition decides', () => {
   const tensor = (shape: readonly number[], dtype: DType = 'float32') => t.zeros(shape, { device, dtype });
   const leaf = (shape: readonly number[], dtype: DType = 'float32') => tensor(shape, dtype).requiresGrad_();
 
-  /** The names of the ops after a pass, which leaves what the graph leaves. */
-  const names = (pass: (graph: Graph) => Graph, fn: () => readonly Tensor[]): string[] => {
-    const { graph } = graphOf(fn);
-    const changed = pass(graph);
-    expect(runSymbolically(changed, graph, 'behind')).toEqual(runSymbolically(graph, graph, 'before'));
-    // Tensors made for a single case are filled in it.
-    return opNames(changed).filter((name) => name !== 'fill_');
-  };
+  const names = (pass: (graph: Graph) => Graph, fn: () => readonly Tensor[]) => namesAfter(device, pass, fn);
   const fuseAll = (graph: Graph) => fuseProloguesAndEpilogues(fusePointwise(graph));
 
   describe('accumulateEmbeddings leaves the sum alone', () => {

@@ -115,34 +115,3 @@ describe('launchRows', () => {
     expect(launches).toHaveLength(1);
   });
 });
-
-it.each([
-  ['the source must be text', [5, 'kernel', { x: 'pointer' }]],
-  ['the name must be text', ['nn/rope.cu', undefined, { x: 'pointer' }]],
-  ['each parameter must be one of pointer, int32', ['nn/rope.cu', 'kernel', { x: 'float' }]],
-  ['each parameter must be one of pointer, int32', ['nn/rope.cu', 'kernel', { x: 'toString' }]],
-] as const)('kernelVariants: %s', (what, given) => {
-  expect(() => kernelVariants(...(given as unknown as Parameters<typeof kernelVariants>))).toThrow(
-    `kernelVariants: ${what}`,
-  );
-});
-
-describe('arguments by name', () => {
-  const kernel = kernelVariants(kernelSource('k.cu'), 'f', { x: 'pointer', rows: 'int64', places: 'struct' });
-  const places = new Uint8Array(3);
-
-  it('are a list in the order of the parameters', () => {
-    expect(kernel.byName({ x: 4096, rows: 7, places })).toEqual([4096, 7, places]);
-  });
-
-  it.each([
-    ['in another order', { rows: 7, x: 4096, places }],
-    ['without one', { x: 4096, rows: 7 }],
-    ['with another one', { x: 4096, rows: 7, places, columns: 3 }],
-    ['of another name', { x: 4096, lines: 7, places }],
-  ])('%s are refused', (_, values) => {
-    expect(() => kernel.byName(values as unknown as Parameters<typeof kernel.byName>[0])).toThrow(
-      `Kernel f takes x, rows, places, in this order, not ${Object.keys(values).join(', ')}.`,
-    );
-  });
-});

@@ -1,0 +1,108 @@
+import { type Tensor, keep, mul, neg, softmax, zeros } from '@roofline/tensor-core';
+import { openPlanningDevice } from '@roofline/tensor-core/testing';
+import { describe, expect, it } from 'vitest';
+import { scaleInUpdate } from '../../tensor-core/src/compile/passes/scale-in-update.ts';
+import { updateEarly } from '../../tensor-core/src/compile/passes/update-early.ts';
+import { namesAfter } from '../../tensor-core/test/compile/passes/names-after.ts';
+import { SGD, clipGradientNorm } from '../src/index.ts';
+
+// What random programs do not meet: one condition of a pass that decides, on a GPU that calculates nothing.
+describe('passes of updates, where one condition decides', () => {
+  const device = openPlanningDevice();
+  const tensor = () => zeros([4, 4], { device });
+  const [w1, w2] = [tensor().requiresGrad_(), tensor().requiresGrad_()];
+  const [g1, g2, x] = [tensor(), tensor(), tensor()];
+  const optimizer = new SGD([w1, w2], { learningRate: 0.1 });
+  /** Gradients of both, 64 bytes each, and what comes before the step that they are for. */
+  const step = (between: () => readonly Tensor[], first = () => neg(g1), second = () => neg(g2)) => {
+    w1.grad = keep(first());
+    w2.grad = keep(second());
+    const made = between();
+    optimizer.step();
+    for (const w of [w1, w2]) w.grad = null;
+    return made;
+  };
+  const idle = () => [softmax(x, -1)];
+
+  describe('updateEarly', () => {
+    const early = (fn: () => readonly Tensor[], l2Bytes = 128) =>
+      namesAfter(device, (graph) => updateEarly(graph, { l2Bytes }), fn)
+        .filter((name) => name !== 'sgd_coefficients')
+        .join(' ');
+    it.each<[string, string, () => readonly Tensor[], number?]>([
+      ['updates each behind its gradient', 'neg sgd neg sgd softmax', () => step(idle)],
+      ['both together where they are as much as is wanted', 'neg neg sgd softmax', () => step(idle), 256],
+      ['none where they are less', 'neg neg softmax sgd', () => step(idle), 264],
+      ['not what is ready only just before', 'neg sgd neg sgd', () => step(() => [])],
+      [
+        'not by gradients that are not made here',
+        'softmax sgd',
+        () =>
+          step(
+            idle,
+            () => g1,
+            () => g2,
+          ),
+      ],
+      ['not where one is kept', 'neg neg sgd softmax sgd', () => step(() => [...idle(), w1.grad!])],
+      [
+        'not where one is read behind the step',
+        'neg neg sgd softmax sgd mul',
+        () => {
+          const kept: Tensor[] = [];
+          const made = step(() => {
+            kept.push(w1.grad!);
+            return idle();
+          });
+          return [...made, mul(kept[0]!, 2)];
+        },
+      ],
+      [
+        'not before its parameter is read',
+        'neg neg sgd mul sgd softmax',
+        () => step(() => [mul(w1.detach(), 2), ...idle()]),
+      ],
+    ])('%s', (_, expected, fn, l2Bytes) => {
+      expect(early(fn, l2Bytes)).toBe(expected);
+    });
+  });
+
+  describe('scaleInUpdate', () => {
+    const scaled = (fn: () => readonly Tensor[]) =>
+      namesAfter(device, scaleInUpdate, fn).some((name) => name.endsWith('_factor'));
+    const clip =
+      (clipped: readonly Tensor[] = [w1, w2], after: () => readonly Tensor[] = () => []) =>
+      () => {
+        clipGradientNorm(clipped, 1);
+        return after();
+      };
+    it.each<[string, boolean, () => readonly Tensor[]]>([
+      ['multiplies in the update', true, () => step(clip())],
+      ['not a gradient that stays', false, () => step(clip([w1, w2], () => [w1.grad!]))],
+      ['not one that others read', false, () => step(clip([w1, w2], () => [neg(w2.grad!)]))],
+      [
+        'also what others have read before',
+        true,
+        () =>
+          step(() => {
+            const before = neg(w1.grad!);
+            return [...clip()(), before];
+          }),
+      ],
+      ['not where another gradient is not multiplied', false, () => step(clip([w1]))],
+      [
+        'not where nothing is updated',
+        false,
+        () => {
+          w1.grad = keep(neg(g1));
+          clipGradientNorm([w1], 1);
+          w1.grad = null;
+          return idle();
+        },
+      ],
+      ['of what is clipped twice the last time', true, () => step(() => [...clip()(), ...clip()()])],
+    ])('%s', (_, expected, fn) => {
+      expect(scaled(fn)).toBe(expected);
+    });
+  });
+});

@@ -1,0 +1,271 @@
+interface Equivalent {
+  /** The end of the source's path. */
+  readonly file: string;
+  readonly source: string;
+  readonly replacement: string;
+  readonly reason: string;
+}
+
+/**
+ * Wrong conditions that change nothing that can be seen, and why. `source` is the line that holds the condition, as it
+ * stands in the file; `replacement` what the mutation puts in.
+ */
+export const equivalents: readonly Equivalent[] = [
+  {
+    file: 'parallel/shard-states.ts',
+    source:
+      "const lists = telling.map(({ numbers, metadata }) => listOf(metadata[name] ?? '', numbers.length));",
+    replacement: 'metadata[name]',
+    reason: 'What is undefined is no JSON either: there is no list.',
+  },
+  {
+    file: 'parallel/shard-states.ts',
+    source: 'if (what !== undefined && number < count) return { what, number };',
+    replacement: 'number < count',
+    reason: 'Without a name there are no digits, and NaN is less than nothing; it is for the types.',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: 'return size > 0 && (size * byteSize(dtype)) % vectorBytes === 0;',
+    replacement: 'size * byteSize(dtype) % vectorBytes === 0',
+    reason: 'Products of nothing are none (isLowProduct).',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: 'return size > 0 && (size * byteSize(dtype)) % vectorBytes === 0;',
+    replacement: 'size >= 0',
+    reason: 'Products of nothing are none (isLowProduct).',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: 'if (writer!.inputs.some(isOf) || !writer!.outputs.filter(isOf).every(fits)) return false;',
+    replacement: '!writer!.outputs.filter(isOf).every(fits)',
+    reason: 'Nobody reads a storage of the graph before it is written.',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: 'if (writer!.inputs.some(isOf) || !writer!.outputs.filter(isOf).every(fits)) return false;',
+    replacement: 'writer!.inputs.every(isOf)',
+    reason: 'Nobody reads a storage of the graph before it is written.',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: 'if (writer!.inputs.some(isOf) || !writer!.outputs.filter(isOf).every(fits)) return false;',
+    replacement: 'writer!.outputs.filter(isOf).some(fits)',
+    reason: 'What writes a storage first writes it once.',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: 'if (op.mutates || output.size !== matrix.size) return false;',
+    replacement: 'op.mutates',
+    reason:
+      'What makes only a part of a matrix leaves another part to another writer, which mayLieInRows refuses.',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: 'if (op.mutates || output.size !== matrix.size) return false;',
+    replacement: 'output.size !== matrix.size',
+    reason: 'What mutates has read the storage before, and is not its first user.',
+  },
+  {
+    file: 'passes/joint-storage.ts',
+    source: "return cuda.kind === 'pointwise' || (cuda.kind === 'custom' && cuda.strided === true);",
+    replacement: 'cuda.strided === true',
+    reason: 'It is for the types. Only custom kernels have it.',
+  },
+  {
+    file: 'passes/merge-gradients.ts',
+    source: 'if (sum.length > 1) mergeTerms(rewrite, sum);',
+    replacement: 'sum.length >= 1',
+    reason: 'mergeTerms leaves one alone.',
+  },
+  {
+    file: 'passes/merge-gradients.ts',
+    source: 'if (gradients.length > 1) mergeGradients(rewrite, gradients);',
+    replacement: 'gradients.length >= 1',
+    reason: 'mergeGradients leaves one alone.',
+  },
+  {
+    file: 'passes/merge-gradients.ts',
+    source: 'if (i + 1 - start > longest.length) longest = list.slice(start, i + 1);',
+    replacement: 'i + 1 - start >= longest.length',
+    reason: 'Of two runs of one length the other one is merged when the graph is gone through again.',
+  },
+  {
+    file: 'passes/merge-gradients.ts',
+    source: 'dy.strides[1]! >= dy.shape[0]!',
+    replacement: 'dy.strides[1]! > dy.shape[0]!',
+    reason: 'Where a gradient fills its rows none lies beside it.',
+  },
+  {
+    file: 'passes/merge-gradients.ts',
+    source: 'return reader !== undefined && rewrite.placeOf(reader) < last;',
+    replacement: 'rewrite.placeOf(reader) < last',
+    reason: 'Without a reader it is undefined, which is less than nothing.',
+  },
+  {
+    file: 'passes/merge-gradients.ts',
+    source: 'return reader !== undefined && rewrite.placeOf(reader) < last;',
+    replacement: 'rewrite.placeOf(reader) <= last',
+    reason: 'The last of them reads what all read, made before the first.',
+  },
+  {
+    file: 'passes/merge-gradients.ts',
+    source:
+      'return fillsIntermediate(graph, output) && fillsVectors(output) && uses.get(output.storage)![0] === call;',
+    replacement: 'fillsIntermediate(graph, output) && fillsVectors(output)',
+    reason: 'A product writes a storage of its own, and first.',
+  },
+  {
+    file: 'passes/merge-projections.ts',
+    source: 'if (projections.length > 1) mergeAll(rewrite, projections);',
+    replacement: 'projections.length >= 1',
+    reason: 'mergeAll leaves one alone.',
+  },
+  {
+    file: 'passes/merge-projections.ts',
+    source: 'if (members.length < 2 || !first) return;',
+    replacement: 'members.length < 2',
+    reason: 'It is for the types.',
+  },
+  {
+    file: 'passes/merge-projections.ts',
+    source:
+      'for (const maker of makers) if (rewrite.placeOf(maker) > first.at) rewrite.hoist(maker, first.call);',
+    replacement: 'rewrite.placeOf(maker) >= first.at',
+    reason: 'A cast is no product.',
+  },
+  {
+    file: 'passes/fuse-prologues-epilogues.ts',
+    source: 'if (!fusion || live !== null) return null;',
+    replacement: '!fusion',
+    reason: 'Kernels that take prologues or epilogues are launched with the same arguments in each run.',
+  },
+  {
+    file: 'passes/fuse-prologues-epilogues.ts',
+    source:
+      'const isFit = from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow && to.size === from.size;',
+    replacement: 'from.shape.at(-1)',
+    reason: 'Undefined is not at most anything either.',
+  },
+  {
+    file: 'passes/fuse-prologues-epilogues.ts',
+    source:
+      'const isFit = from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow && to.size === from.size;',
+    replacement: 'from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow',
+    reason: 'Kernels that take prologues or epilogues give as much as they read.',
+  },
+  {
+    file: 'passes/fuse-prologues-epilogues.ts',
+    source: 'const at = this.calls.findLastIndex(({ outputs }, i) => i < index && isAmong(shared, outputs));',
+    replacement: 'i <= index',
+    reason: 'Kernels that take prologues or epilogues do not write what they read.',
+  },
+  {
+    file: 'passes/fuse-prologues-epilogues.ts',
+    source: 'const at = this.calls.findIndex(({ inputs }, i) => i > index && isAmong(shared, inputs));',
+    replacement: 'isAmong(shared, inputs)',
+    reason: 'Nobody reads a result before it is made.',
+  },
+  {
+    file: 'passes/fuse-prologues-epilogues.ts',
+    source: 'const at = this.calls.findIndex(({ inputs }, i) => i > index && isAmong(shared, inputs));',
+    replacement: 'i >= index',
+    reason: 'Kernels that take prologues or epilogues do not read what they write.',
+  },
+  {
+    file: 'passes/fuse-prologues-epilogues.ts',
+    source:
+      "const fusible = reader && this.#isMade(shared) ? fusibleCall(reader, shared, 'epilogue') : null;",
+    replacement: 'reader',
+    reason: 'What such a kernel gives is always made by the graph.',
+  },
+  {
+    file: 'passes/fusible-call.ts',
+    source: 'if (call.live !== null || !isFloat || !isPlain) return null;',
+    replacement: 'call.live !== null',
+    reason: 'Kernels that take prologues or epilogues take no integers.',
+  },
+  {
+    file: 'passes/fusible-call.ts',
+    source:
+      'const isPlain = table.isContiguous && isAligned(table) && ids.isContiguous && isDense(rows, shared);',
+    replacement: 'table.isContiguous && isAligned(table) && ids.isContiguous',
+    reason: 'The rows are what is shared, and an embedding fills a storage with them.',
+  },
+  {
+    file: 'passes/fuse-pointwise.ts',
+    source: 'const isReadLater = (this.#lastReads.get(storage) ?? -1) > this.#lastIndex;',
+    replacement: 'this.#lastReads.get(storage)',
+    reason: 'Undefined is not more than anything either.',
+  },
+  {
+    file: 'passes/fuse-pointwise.ts',
+    source: 'outputs.length > 0 &&',
+    replacement: 'outputs.length >= 0',
+    reason: 'Every op has an output.',
+  },
+  {
+    file: 'passes/fuse-pointwise.ts',
+    source: "op.cuda.kind === 'pointwise' &&",
+    replacement: "op.cuda.kind === 'pointwise' && live === null",
+    reason: 'Every op has an output.',
+  },
+  {
+    file: 'passes/pair-calls.ts',
+    source: 'if (doubledIn(call).length === 0 || live !== null || outputs.length !== 1) return false;',
+    replacement: 'doubledIn(call).length === 0 || live !== null',
+    reason: 'Ops whose kernels take two of them have one output.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'if (reader !== copy || others.length > 0 || !isIntermediate(graph, storage)) return null;',
+    replacement: 'others.length > 0',
+    reason: 'The copy is one of two users, and the other has made what it reads.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'if (strides.includes(null) || from.offset !== 0) return null;',
+    replacement: 'strides.includes(null)',
+    reason: 'Where each dimension is found the copy is of all elements, from the first on.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;',
+    replacement: 'writer!.inputs.every(input => input.storage === storage)',
+    reason: 'What reads its own output mutates it, which canWrite refuses.',
+  },
+  {
+    file: 'passes/without-repeated-calls.ts',
+    source: 'this.#versions.get(input.storage) ?? 0,',
+    replacement: 'this.#versions.get(input.storage)',
+    reason: 'JSON has null for it, which no version is.',
+  },
+  {
+    file: 'passes/accumulate-embeddings.ts',
+    source:
+      'if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;',
+    replacement: '!maker',
+    reason: 'The sum is one of two users, and the other has made what it reads.',
+  },
+  {
+    file: 'passes/accumulate-embeddings.ts',
+    source:
+      'if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;',
+    replacement: 'reader !== sum',
+    reason: 'Somebody makes an intermediate.',
+  },
+  {
+    file: 'passes/accumulate-products.ts',
+    source: 'if (user !== reader || others.length > 0) return null;',
+    replacement: 'others.length > 0',
+    reason: 'The reader is one of two users, and the other has made what it reads.',
+  },
+  {
+    file: 'passes/accumulate-products.ts',
+    source:
+      'return made && made.isContiguous && made.size === size && made.offset === offset ? maker! : null;',
+    replacement: 'made.isContiguous',
+    reason: 'It is for the types. Its maker writes it.',
+  },
+];
