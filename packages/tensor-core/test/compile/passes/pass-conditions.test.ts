@@ -11,7 +11,6 @@ import type { DType, Tensor } from '../../../src/index.ts';
 import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
 import { namesAfter } from './names-after.ts';
-import { opNames, graphOf } from '../traced-graph.ts';
 
 // What random programs do not reach: single conditions that decide a pass, on a GPU that computes nothing.
 describe('passes, where one condition decides', () => {

@@ -60,37 +60,6 @@ describe('vectorLength', () => {
   });
 });
 
-describe('kernelVariants', () => {
-  it('gives equal definitions one spec, and others another', () => {
-    const kernel = kernelVariants(kernelSource('k.cu'), 'f', { x: 'pointer', size: 'int32' });
-    const first = kernel({ A: 1, B: 'float' });
-    expect(kernel({ A: 1, B: 'float' })).toBe(first);
-    expect(first).toMatchObject({ name: 'f', parameters: 'pi', defines: { A: 1, B: 'float' } });
-    expect(first.source.pathname).toMatch(/\/tensor-core\/kernels\/k\.cu$/);
-    const others = [
-      kernel({ A: 2, B: 'float' }),
-      kernel({ A: 1, B: 'double' }),
-      kernel({ A: '1', B: 'float' }),
-    ];
-    expect(new Set([first, ...others]).size).toBe(4);
-    expect(kernel({ A: 1, B: 'float' })).toBe(first);
-  });
-
-  it('takes the kernels of another package by their URL', () => {
-    const source = new URL('file:///elsewhere/kernels/k.cu');
-    expect(kernelVariants(source, 'f', { x: 'pointer' })({ A: 1 }).source).toBe(source);
-  });
-
-  it('refuses calls that name other definitions, or in another order', () => {
-    const kernel = kernelVariants(kernelSource('k.cu'), 'f', { x: 'pointer' });
-    kernel({ A: 1, B: 2 });
-    for (const defines of [{ B: 2, A: 1 }, { A: 1 }, { A: 1, B: 2, C: 3 }, { A: 1, C: 2 }, {}])
-      expect(() => kernel(defines as Record<string, number>)).toThrow(
-        /Kernel f: all its variants define A, B/,
-      );
-  });
-});
-
 describe('launchRows', () => {
   it('launches a block for each group of rows, with addresses, rows and columns', () => {
     const launches: unknown[] = [];
