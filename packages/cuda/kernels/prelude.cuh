@@ -111,9 +111,9 @@ __device__ __forceinline__ Compute as_stored(From x) {
 
 // Vectors -------------------------------------------------------------------------------------------------
 
-/** N values that are loaded and stored by one instruction; N · sizeof(T) is a power of two up to 16. */
+/** N values that are loaded and stored 16 bytes at a time, or at once where they are fewer; N · sizeof(T) is a power of two. */
 template <typename T, int N>
-struct alignas(sizeof(T) * N) Vector {
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vector {
   T values[N];
   __device__ __forceinline__ T& operator[](int i) { return values[i]; }
   __device__ __forceinline__ const T& operator[](int i) const { return values[i]; }
@@ -123,7 +123,7 @@ struct alignas(sizeof(T) * N) Vector {
 template <typename T>
 constexpr int kVectorLength = 16 / static_cast<int>(sizeof(T));
 
-/** `address` must be aligned to N · sizeof(T) bytes. */
+/** `address` must be aligned to N · sizeof(T) bytes, or to 16 where those are more. */
 template <int N, typename T>
 __device__ __forceinline__ Vector<T, N> load_vector(const T* address) {
   return *reinterpret_cast<const Vector<T, N>*>(address);

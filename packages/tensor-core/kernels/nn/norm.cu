@@ -10,7 +10,6 @@
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: x is read and y written once.
 #include "fused_row.cuh"
-#include "wide_vector.cuh"
 
 using Element = ELEMENT;
 using Result = RESULT;
@@ -54,11 +53,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   for_each_vector(columns, [&](int column, int v) {
     C values[VECTOR_LENGTH];
     row.read(values, column, v);
-    WideVector<Weight, VECTOR_LENGTH> w = load_wide<VECTOR_LENGTH>(weight + column);
+    Vector<Weight, VECTOR_LENGTH> w = load_vector<VECTOR_LENGTH>(weight + column);
 #pragma unroll
     for (int i = 0; i < VECTOR_LENGTH; i++) values[i] = (values[i] - center) * scale * convert<C>(w[i]);
     if (kCentered) {
-      WideVector<Weight, VECTOR_LENGTH> b = load_wide<VECTOR_LENGTH>(bias + column);
+      Vector<Weight, VECTOR_LENGTH> b = load_vector<VECTOR_LENGTH>(bias + column);
 #pragma unroll
       for (int i = 0; i < VECTOR_LENGTH; i++) values[i] += convert<C>(b[i]);
     }

@@ -12,7 +12,6 @@
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: dy and x are read and dx written once.
 #include "fused_row.cuh"
-#include "wide_vector.cuh"
 
 using Element = ELEMENT;
 using Result = RESULT;
@@ -94,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
       C g[VECTOR_LENGTH], normal[VECTOR_LENGTH];
       gradient.read(g, column, v);
       input.read(normal, column, v);
-      WideVector<Weight, VECTOR_LENGTH> w = load_wide<VECTOR_LENGTH>(weight + column);
+      Vector<Weight, VECTOR_LENGTH> w = load_vector<VECTOR_LENGTH>(weight + column);
 #pragma unroll
       for (int i = 0; i < VECTOR_LENGTH; i++) {
         normal[i] = (normal[i] - statistics.mean) * statistics.rstd;
@@ -111,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
       C g[VECTOR_LENGTH], normal[VECTOR_LENGTH];
       gradient.read(g, column, v);
       input.read(normal, column, v);
-      WideVector<Weight, VECTOR_LENGTH> w = load_wide<VECTOR_LENGTH>(weight + column);
+      Vector<Weight, VECTOR_LENGTH> w = load_vector<VECTOR_LENGTH>(weight + column);
 #pragma unroll
       for (int i = 0; i < VECTOR_LENGTH; i++) {
         normal[i] = (normal[i] - statistics.mean) * statistics.rstd;

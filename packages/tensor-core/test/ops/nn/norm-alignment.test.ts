@@ -22,4 +22,17 @@ describe.skipIf(hostCompilerVersion() === null)('norms on an emulated GPU', () =
       expect(apart).toEqual(dense);
     }
   });
+
+  it('read a wider gradient that begins at 16 bytes', () => {
+    const device = openEmulatedDevice();
+    const x = t.cast(t.randn([2, 8], { device, seed: 1 }), 'bfloat16').requiresGrad_();
+    const weight = t.randn([8], { device, seed: 2 });
+    const dy = t.reshape(t.slice(t.randn([20], { device, seed: 3 }), 0, 4, 20), [2, 8]);
+    const [apart, dense] = [dy, t.copy(dy)].map((gradient) => {
+      x.grad = null;
+      t.rmsNorm(x, weight, 1e-5, { dtype: 'float32' }).backward(gradient);
+      return x.grad!.toFlatArray();
+    });
+    expect(apart).toEqual(dense);
+  });
 });

@@ -50,7 +50,6 @@ const pointerBytes = 8;
 /** The text of the header fusion.cuh; see there. */
 export function fusionSource({ prologue, epilogue }: FusionSignatures): string {
   return `#include "no_fusion.cuh"
-#include "wide_vector.cuh"
 
 namespace prologue {
 ${prologue ? prologueSource(prologue) : 'using Fused = NoPrologue;'}
@@ -87,10 +86,10 @@ ${calculation(fused, `x[j] = kept_apart(result${fused.result}[j]);`)}
 /** Looks rows up as the op embedding does: NaN for a number out of range. */
 function lookupSource({ ids, rows, columns }: RowLookup): string {
   return `template <int N, typename Stored>
-__device__ __forceinline__ WideVector<Stored, N> looked_up(const Stored* table, const ${storageType(ids)}* ids, int64 at, int column) {
+__device__ __forceinline__ Vector<Stored, N> looked_up(const Stored* table, const ${storageType(ids)}* ids, int64 at, int column) {
   const int64 id = ids[at / ${columns}];
-  if (id >= 0 && id < ${rows}) return load_wide<N>(table + id * ${columns} + column);
-  WideVector<Stored, N> none;
+  if (id >= 0 && id < ${rows}) return load_vector<N>(table + id * ${columns} + column);
+  Vector<Stored, N> none;
 #pragma unroll
   for (int j = 0; j < N; j++) none[j] = convert<Stored>(lowest<Compute>() - lowest<Compute>());
   return none;
@@ -154,13 +153,13 @@ function members({ pointwise, read, stores, lookup }: FusedSignature): string {
 
 function elementsType({ pointwise }: FusedSignature, input: number, walk: OperandWalk): string {
   const type = storageType(pointwise.inputs[input]!);
-  return walk === 'one' ? type : `WideVector<${type}, N>`;
+  return walk === 'one' ? type : `Vector<${type}, N>`;
 }
 
 function load({ input, walk }: FusedSignature['read'][number]): string {
   if (walk === 'one') return `in${input}[0]`;
   if (walk === 'rows') return `looked_up<N>(in${input}, ids, at, column)`;
-  return `load_wide<N>(in${input} + ${walk === 'columns' ? 'column' : 'at'})`;
+  return `load_vector<N>(in${input} + ${walk === 'columns' ? 'column' : 'at'})`;
 }
 
 /** Calculates every output from `loaded` and, in an epilogue, `made`, and stores those that are written to memory. */
@@ -172,13 +171,13 @@ function calculation(fused: FusedSignature, last: string): string {
     if (walk === null) return 'convert<Compute>(made[j])';
     return `convert<Compute>(loaded.vector${input}${walk === 'one' ? '' : '[j]'})`;
   };
-  return `${lines(pointwise.outputs, (dtype, i) => `    WideVector<${storageType(dtype)}, N> result${i};`)}
+  return `${lines(pointwise.outputs, (dtype, i) => `    Vector<${storageType(dtype)}, N> result${i};`)}
 #pragma unroll
     for (int j = 0; j < N; j++) {
       ${evaluate(pointwise, placesRead(fused), value, (i) => `result${i}[j]`)}
       ${last}
     }
-${lines(pointwise.outputs, (_, i) => stores[i] === true && `    store_wide(out${i} + at, result${i});`)}`;
+${lines(pointwise.outputs, (_, i) => stores[i] === true && `    store_vector(out${i} + at, result${i});`)}`;
 }
 
 function inMemory({ read }: Pick<FusedSignature, 'read'>): FusedSignature['read'] {
