@@ -7,6 +7,7 @@ const letters = {
   ...{ float32: 'f', float64: 'd', struct: 'T' },
 } as const;
 
+/** What a kernel takes in one place: `pointer` an address, `struct` bytes, the others numbers. */
 export type ParameterType = keyof typeof letters;
 
 /** A kernel's parameters by name, in their order: those of its declaration. */
