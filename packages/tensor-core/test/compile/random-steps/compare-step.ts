@@ -11,9 +11,9 @@ const calls = 5;
 /**
  * The outcome of running a program eagerly and compiled. `refused`: eager code throws, so there is nothing to compare.
  * `rounds`: on the CPU, where ONNX Runtime's order of addition depends on an operand's address, which compiled code may
- * change, all numbers agree up to that.
+ * change, all numbers agree up to that. `breaks`: a kernel fails, after which the device is of no more use.
  */
-export type StepResult = 'same' | 'differs' | 'refused' | 'rounds';
+export type StepResult = 'same' | 'differs' | 'refused' | 'rounds' | 'breaks';
 
 export interface StepOutcome {
   readonly kind: StepResult;
@@ -35,7 +35,8 @@ export function compareStep(program: StepProgram, device: Device, trainers: read
     try {
       expected = runEagerly(program, new World(program, device, trainers));
     } catch (error) {
-      return { kind: 'refused', message: (error as Error).message, ops: [] };
+      const kind = error instanceof t.DeviceError ? 'breaks' : 'refused';
+      return { kind, message: (error as Error).message, ops: [] };
     }
     const world = new World(program, device, trainers);
     const step = t.compile((...given: Tensor[]) => world.run(given));
@@ -48,7 +49,8 @@ export function compareStep(program: StepProgram, device: Device, trainers: read
       const isRefusal =
         error instanceof t.CompileError && program.instructions.some((each) => each.mayBeRefused);
       if (isRefusal) return { kind: 'refused', message: error.message, ops: [] };
-      return { kind: 'differs', message: `compiled, throws ${(error as Error).message}`, ops: opsOf(step) };
+      const kind = error instanceof t.DeviceError ? 'breaks' : 'differs';
+      return { kind, message: `compiled, throws ${(error as Error).message}`, ops: opsOf(step) };
     } finally {
       step.dispose();
     }
