@@ -66,6 +66,36 @@ const charts: Readonly<Record<string, Picture>> = {
     plot: 'loss-curves',
     title: 'Loss of a training with AdamW in each precision',
   },
+  'speed-ups': {
+    of: ['h200-speed'],
+    plot: 'speed-ups',
+    title: 'What autocast gains over float32, by model size, on one H200',
+  },
+  'memory-peaks': {
+    of: ['h200-memory'],
+    plot: 'peak-by-context',
+    title: 'Peak memory by context on one H200',
+  },
+  'attention-times': {
+    of: ['h200-attention-float32'],
+    plot: 'time-float32-b8-d64',
+    title: 'Attention by sequence: float32, batch 8, d 64, on one H200',
+  },
+  'flash-forward': {
+    of: ['h200-flash'],
+    plot: 'forward-throughput-bfloat16-b1-h16-d64',
+    title: 'Causal attention forward, bfloat16, batch 1, 16 heads of 64, on one H200',
+  },
+  'bus-bandwidth': {
+    of: ['h200x2-allreduce'],
+    plot: 'allreduce-2-busbw-by-size-allreduce-float32-2',
+    title: 'Bus bandwidth of an all-reduce between two H200s, by NCCL',
+  },
+  'data-parallel': {
+    of: ['h200x2-ddp'],
+    plot: 'ddp-times',
+    title: 'A data-parallel step of xl on two H200s, and its communication',
+  },
   'step-phases': {
     of: ['h200-bfloat16'],
     plot: 'phases-of-a-train-step',
