@@ -50,7 +50,7 @@ describe.skipIf(!hostCompilerVersion())('a kernel of a .cu file', () => {
     expect(() => gpu.kernel({ ...spec, source: missing })).toThrow(/nowhere\.cu cannot be read: ENOENT/);
     expect(() => gpu.kernel({ ...spec, source: new URL('https://example.org/k.cu') })).toThrow(DeviceError);
     expect(() => gpu.kernel({ ...spec, name: 'subtract' })).toThrow(
-      /cuModuleGetFunction\(subtract\).*not found/,
+      /cuModuleGetFunction\(subtract, looked for in \S+\.cu, which must declare it extern "C" __global__\).*not found/,
     );
     expect(() => gpu.kernel({ ...spec, parameters: 'pppq' })).toThrow(/"q" in "pppq" is no parameter/);
     expect(() => gpu.kernel({ ...spec, defines: { float: 'nonsense' } })).toThrow(KernelCompileError);

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { CudaKernel, KernelSpec } from '../kernel.ts';
 import type { KernelBuilder } from './compile.ts';
 import type { CudaDriver } from '../driver/driver.ts';
@@ -48,7 +49,7 @@ export class KernelModules {
       module = this.#loadModule(this.#builder.buildFile(source, defines, headers));
       this.#modules.set(moduleText, module);
     }
-    const handle = this.#function(module, name);
+    const handle = this.#function(module, name, source);
     if (dynamicSharedBytes > sharedBytesWithoutAsking) {
       const { functions } = this.#driver;
       const result = functions.cuFuncSetAttribute(handle, maxDynamicSharedAttribute, dynamicSharedBytes);
@@ -68,9 +69,12 @@ export class KernelModules {
     return this.#driver.handleFrom(call, (out) => functions.cuModuleLoadData(out, image));
   }
 
-  #function(module: number, name: string): number {
+  /** Names the file for a kernel that it does not declare. */
+  #function(module: number, name: string, source?: URL): number {
     const { functions } = this.#driver;
-    return this.#driver.handleFrom(`cuModuleGetFunction(${name})`, (out) =>
+    const where =
+      source && `, looked for in ${basename(source.pathname)}, which must declare it extern "C" __global__`;
+    return this.#driver.handleFrom(`cuModuleGetFunction(${name}${where ?? ''})`, (out) =>
       functions.cuModuleGetFunction(out, module, name),
     );
   }

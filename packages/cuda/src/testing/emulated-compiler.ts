@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KernelCompileError } from '../base/errors.ts';
+import { DeviceError, KernelCompileError } from '../base/errors.ts';
 import { packageRoot } from '../base/host/package-root.ts';
 import type { CompileRequest, KernelCompiler } from '../nvrtc/nvrtc.ts';
 
@@ -38,12 +38,19 @@ export class EmulatedCompiler implements KernelCompiler {
   /** The code that kernels share, loaded once a process. */
   readonly #runtime: string;
 
+  /** Throws a DeviceError without g++. */
   constructor() {
+    const compiler = hostCompilerVersion();
+    if (compiler === null) {
+      throw new DeviceError(
+        'The emulated GPU compiles kernels with g++, which cannot be started: install it (apt-get install g++).',
+      );
+    }
     const hash = createHash('sha256').update(kernelFlags.join(' '));
     hash.update(readFileSync(new URL(import.meta.url)));
     for (const file of ['cuda-on-host.hpp', 'math-on-host.hpp', 'cuda-on-host.cpp', ...standIns])
       hash.update(readFileSync(runtimeFile(file)));
-    hash.update(String(hostCompilerVersion()));
+    hash.update(compiler);
     this.version = `emulator ${hash.digest('hex')}`;
     this.#runtime = compileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
   }
