@@ -14,8 +14,8 @@ export interface BenchmarkEntry {
   readonly name: string;
   /** Loads what `defineBenchmark` made. */
   definition(): Promise<AnyBenchmark>;
-  /** Loads what its cells run in processes of their own, where the definition does not hold it: nothing that reports. */
-  measure?(): Promise<Measure>;
+  /** Loads what its cells run in processes of their own, which is nothing that reports. */
+  measure(): Promise<Measure>;
   readonly command?: {
     /** Its line of `roofline --help`. */
     readonly summary: string;

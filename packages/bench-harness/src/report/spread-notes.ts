@@ -20,8 +20,8 @@ export function spreadNotes(cells: readonly TimedCell[]): Block[] {
       warming,
       (names) =>
         `The warm-up was too short for ${names}: it became faster while it was timed (each of the last third of the ` +
-        'samples by more than 5 % than any of the first). JavaScript that queues work for a GPU is warm after some ' +
-        'hundred steps.',
+        'samples is more than 5 % below any of the first). Raise --warmup: JavaScript that queues work for a GPU is warm ' +
+        'after some hundred steps.',
     ),
   ];
 }
