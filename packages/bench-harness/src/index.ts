@@ -5,7 +5,7 @@ export { sweepOf, type DeclaredSweep } from './parameters/sweep.ts';
 export type { ColumnOf } from './report/declared-table.ts';
 export type { Measured, Measurement, StepCost } from './report/measurement.ts';
 export type { CellContext, CellTask } from './runner/cell-task.ts';
-export { type BenchmarkEntry } from './benchmarks/entry.ts';
+export type { BenchmarkEntry, BuiltInBenchmark } from './benchmarks/entry.ts';
 export { benchmarkEntries, loadBenchmark } from './benchmarks/registry.ts';
 export { floorMs, type Ceilings, type PhaseWork } from './measuring/ceilings.ts';
 export { prepareDevice, type PreparedDevice } from './device/prepare-device.ts';

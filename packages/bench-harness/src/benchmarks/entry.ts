@@ -5,15 +5,19 @@ import type { AnyTask } from '../runner/cell-task.ts';
 /** `measure` of any task: its entry, not the compiler, sees to it that parameters and settings fit. */
 type Measure = (cell: never, context: never) => unknown;
 
-/**
- * What is known of a benchmark before anything of it is loaded. Modules of entries import only types, so that
- * the command line starts fast and only a cell's own process opens a device.
- */
+/** A benchmark by its name, loaded when it is needed. */
 export interface BenchmarkEntry {
   /** That of its records, of its folder and, where it has one, of its command. */
   readonly name: string;
   /** Loads what `defineBenchmark` made. */
   definition(): Promise<AnyBenchmark>;
+}
+
+/**
+ * What is known of a benchmark of the command before anything of it is loaded. Modules of entries import only types, so
+ * that the command line starts fast and only a cell's own process opens a device.
+ */
+export interface BuiltInBenchmark extends BenchmarkEntry {
   /** Loads what its cells run in processes of their own, which is nothing that reports. */
   measure(): Promise<Measure>;
   readonly command?: {

@@ -2,11 +2,11 @@ import { UsageError } from '../errors.ts';
 import { placeOf } from '../records/record-places.ts';
 import type { CellRecord } from '../records/record.ts';
 import type { AnyBenchmark } from './definition.ts';
-import type { BenchmarkEntry } from './entry.ts';
+import type { BenchmarkEntry, BuiltInBenchmark } from './entry.ts';
 import * as listed from './list.ts';
 
 /** The benchmarks of this version, by name. */
-export const benchmarkEntries: readonly BenchmarkEntry[] = Object.values(listed);
+export const benchmarkEntries: readonly BuiltInBenchmark[] = Object.values(listed);
 
 /** Loads the benchmark `name`. Throws UsageError for one that is not among `entries`. */
 export async function loadBenchmark(

@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const allreduce: BenchmarkEntry = {
+export const allreduce: BuiltInBenchmark = {
   name: 'allreduce',
   definition: async () => (await import('./benchmark.ts')).allreduceBenchmark,
   measure: async () => (await import('./measure.ts')).measureCollective,

@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const attention: BenchmarkEntry = {
+export const attention: BuiltInBenchmark = {
   name: 'attention',
   definition: async () => (await import('./benchmark.ts')).attentionBenchmark,
   measure: async () => (await import('./measure.ts')).measureAttention,

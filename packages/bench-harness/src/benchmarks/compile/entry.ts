@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const compile: BenchmarkEntry = {
+export const compile: BuiltInBenchmark = {
   name: 'compile',
   definition: async () => (await import('./benchmark.ts')).compileBenchmark,
   measure: async () => (await import('./measure.ts')).measureCompile,

@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const ddp: BenchmarkEntry = {
+export const ddp: BuiltInBenchmark = {
   name: 'ddp',
   definition: async () => (await import('./benchmark.ts')).ddpBenchmark,
   measure: async () => (await import('./measure.ts')).measureDdp,

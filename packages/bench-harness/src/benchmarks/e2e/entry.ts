@@ -1,6 +1,6 @@
-import { allSizes, type BenchmarkEntry } from '../entry.ts';
+import { allSizes, type BuiltInBenchmark } from '../entry.ts';
 
-export const e2e: BenchmarkEntry = {
+export const e2e: BuiltInBenchmark = {
   name: 'e2e',
   definition: async () => (await import('./benchmark.ts')).e2eBenchmark,
   measure: async () => (await import('./measure.ts')).measureE2e,

@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const flash: BenchmarkEntry = {
+export const flash: BuiltInBenchmark = {
   name: 'flash',
   definition: async () => (await import('./benchmark.ts')).flashBenchmark,
   measure: async () => (await import('./measure.ts')).measureFlash,

@@ -1,6 +1,6 @@
-import { allSizes, type BenchmarkEntry } from '../entry.ts';
+import { allSizes, type BuiltInBenchmark } from '../entry.ts';
 
-export const memory: BenchmarkEntry = {
+export const memory: BuiltInBenchmark = {
   name: 'memory',
   definition: async () => (await import('./benchmark.ts')).memoryBenchmark,
   measure: async () => (await import('./measure.ts')).measureMemory,

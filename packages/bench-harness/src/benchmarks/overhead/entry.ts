@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const overhead: BenchmarkEntry = {
+export const overhead: BuiltInBenchmark = {
   name: 'overhead',
   definition: async () => (await import('./benchmark.ts')).overheadBenchmark,
   measure: async () => (await import('./measure.ts')).measureOverhead,

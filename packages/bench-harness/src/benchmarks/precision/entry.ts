@@ -1,6 +1,6 @@
-import { allSizes, type BenchmarkEntry } from '../entry.ts';
+import { allSizes, type BuiltInBenchmark } from '../entry.ts';
 
-export const precision: BenchmarkEntry = {
+export const precision: BuiltInBenchmark = {
   name: 'precision',
   definition: async () => (await import('./benchmark.ts')).precisionBenchmark,
   measure: async () => (await import('./measure.ts')).measurePrecision,

@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const profile: BenchmarkEntry = {
+export const profile: BuiltInBenchmark = {
   name: 'profile',
   definition: async () => (await import('./benchmark.ts')).profileBenchmark,
   measure: async () => (await import('./measure.ts')).measureProfile,

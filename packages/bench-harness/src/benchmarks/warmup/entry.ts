@@ -1,6 +1,6 @@
-import type { BenchmarkEntry } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
-export const warmup: BenchmarkEntry = {
+export const warmup: BuiltInBenchmark = {
   name: 'warmup',
   definition: async () => (await import('./benchmark.ts')).warmupBenchmark,
   measure: async () => (await import('./measure.ts')).measureWarmup,
