@@ -137,12 +137,6 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'passes/fuse-prologues-epilogues.ts',
-    source: 'if (!fusion || live !== null) return null;',
-    replacement: '!fusion',
-    reason: 'Kernels that take prologues or epilogues are launched with the same arguments in each run.',
-  },
-  {
-    file: 'passes/fuse-prologues-epilogues.ts',
     source:
       'const isFit = from.size > 0 && (from.shape.at(-1) ?? Infinity) <= longestRow && to.size === from.size;',
     replacement: 'from.shape.at(-1)',
