@@ -49,7 +49,11 @@ function save(): void {
 }
 
 let haveMutantsRun = false;
-/** Whether a test has gone on to fail after it had seen a mutant, which may have left anything: all that is left needs a new process. */
+/** Mutants leave memory behind: a process that holds so much of it leaves the rest to another one. */
+const mostBytes = 3 * 2 ** 30;
+/** Files with a test that went on to fail after it had seen a mutant: what is left of them needs a new process. */
+const spoiled = new Set<string>();
+/** Whether a test has failed that had seen none: what is left of any file needs a new process. */
 let isSpoiled = false;
 
 /**
@@ -62,7 +66,8 @@ export default class MutantRunner extends TestRunner {
     const { name, filepath } = test.file;
     const hooks = test as RunnerTestCase & { readonly onFinished?: ((context: unknown) => unknown)[] };
     if (known.done.includes(test.id)) return;
-    if (isSpoiled) return;
+    isSpoiled ||= process.memoryUsage.rss() > mostBytes;
+    if (isSpoiled || spoiled.has(filepath)) return;
     let limitMs = Infinity;
     const run = async () => {
       this['snapshotClient'].clearTest(filepath, test.id);
@@ -89,7 +94,7 @@ export default class MutantRunner extends TestRunner {
     const title = `${name} > ${test.name}`;
     if (left.length > 0 && !(await passes(run))) known.unusable.push(title);
     else if (!(await catchMutants(left, title, hits, run))) {
-      isSpoiled = true;
+      spoiled.add(filepath);
       return;
     }
     known.done.push(test.id);
