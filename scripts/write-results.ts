@@ -106,8 +106,10 @@ const charts: Readonly<Record<string, Picture>> = {
 /** The pictures by their paths under docs/, as the records have them. */
 export async function pictures(): Promise<Map<string, string>> {
   const drawn = new Map<string, string>();
+  const known = new Map<string, Report>();
   for (const [name, { of, plot: id, title }] of Object.entries(charts)) {
-    const report = await reportOf(of);
+    const report = known.get(of.join()) ?? (await reportOf(of));
+    known.set(of.join(), report);
     const plot = { ...(id === undefined ? report.chart! : plotOf(report, id)), title };
     for (const theme of ['light', 'dark'] as const) {
       drawn.set(`pictures/${name}-${theme}.svg`, renderSvg(plot, { theme, width: 860, height: 420 }));

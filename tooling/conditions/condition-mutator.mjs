@@ -12,7 +12,7 @@ const { types } = createRequire(instrumenter)('@babel/core');
 export const otherMutators = allMutators.map(({ name }) => name);
 
 const opposites = { '===': '!==', '!==': '===' };
-const quantifiers = { some: 'every', every: 'some' };
+const quantifiers = new Map([['some', 'every'], ['every', 'some']]); // prettier-ignore
 const boundaries = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
 
 /** One condition that is wrong by a little: what a test that looks at two plain cases does not see. */
@@ -31,7 +31,7 @@ allMutators.push({
       if (!types.isLogicalExpression(node.left, { operator: node.operator })) yield copyOf(node.right);
     }
     if (isExtremum(path)) for (const argument of node.arguments) yield copyOf(argument);
-    const quantified = quantifiers[methodOf(path)];
+    const quantified = quantifiers.get(methodOf(path));
     if (quantified) {
       const replacement = copyOf(node);
       replacement.callee.property.name = quantified;

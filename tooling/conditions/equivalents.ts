@@ -257,9 +257,21 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'passes/accumulate-products.ts',
-    source:
-      'return made && made.isContiguous && made.size === size && made.offset === offset ? maker! : null;',
-    replacement: 'made.isContiguous',
-    reason: 'It is for the types. Its maker writes it.',
+    source: 'return place(a) > place(b) ? [[a, b], [b, a]] : [[b, a], [a, b]]; // prettier-ignore',
+    replacement: 'place(a) >= place(b)',
+    reason:
+      'Addends of one place are of one storage, or nobody has made them: neither is a product that only one reads.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'if (dimension < 0 || stride % from.strides[dimension]! !== 0) return null;',
+    replacement: 'stride % from.strides[dimension]! !== 0',
+    reason: 'Where there is no such dimension the remainder is NaN.',
+  },
+  {
+    file: 'passes/fold-copies.ts',
+    source: 'if (dimension < 0 || stride % from.strides[dimension]! !== 0) return null;',
+    replacement: 'dimension < 0',
+    reason: 'Of a dimension that begins within a step of the view, the one next to it fits into none.',
   },
 ];

@@ -1,19 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { type RunnerTestCase, TestRunner } from 'vitest';
-
-/** One condition that is wrong by a little; see instrument.mjs. */
-export interface Mutant {
-  readonly id: string;
-  readonly file: string;
-  readonly line: number;
-  readonly source: string;
-  readonly original: string;
-  readonly replacement: string;
-}
+import { Script } from 'node:vm';
+import { type RunnerTask, type RunnerTestCase, type RunnerTestFile, TestRunner } from 'vitest';
 
 /** What is known of all mutants, kept in a file from one process to the next. */
 interface Findings {
-  readonly mutants: readonly Mutant[];
   /** The test that saw a mutant, by its id. */
   readonly caught: Record<string, string>;
   /** Those that some test ran. */
@@ -22,8 +12,14 @@ interface Findings {
   loaded: string[];
   /** Tests that cannot be run again. */
   readonly unusable: string[];
-  /** Files with a test that went on to fail after it had seen a mutant: for the rest they need a new process. */
-  readonly spoiled: string[];
+  /** Tests, by vitest's ids, that are through with all mutants that they reach. */
+  readonly done: string[];
+  /** Files all of whose tests are. */
+  readonly finished: string[];
+  /** The mutant that runs, and the test: if the process ends with them, the test has seen it. */
+  running: { readonly id: string; readonly test: string } | null;
+  /** A test that takes longer is left to a later process, in which quicker ones have left it fewer mutants. */
+  readonly patienceMs: number;
 }
 
 /** What instrumented code shares with whoever runs it; the names are Stryker's. */
@@ -35,7 +31,11 @@ interface Switches {
   mutantCoverage?: { static: Record<string, number>; perTest: Record<string, Record<string, number>> };
 }
 
-const shared = globalThis as { __stryker__?: Switches; __findings__?: Findings };
+const shared = globalThis as {
+  __stryker__?: Switches;
+  __findings__?: Findings;
+  __underTest__?: () => unknown;
+};
 const switches = (shared.__stryker__ ??= {});
 const path = process.env['ROOFLINE_MUTANTS']!;
 
@@ -43,6 +43,18 @@ const path = process.env['ROOFLINE_MUTANTS']!;
 function findings(): Findings {
   return (shared.__findings__ ??= JSON.parse(readFileSync(path, 'utf8')) as Findings);
 }
+
+function save(): void {
+  writeFileSync(path, JSON.stringify(findings()));
+}
+
+let haveMutantsRun = false;
+/** Mutants leave memory behind: a process that holds so much of it leaves the rest to another one. */
+const mostBytes = 3 * 2 ** 30;
+/** Files with a test that went on to fail after it had seen a mutant: what is left of them needs a new process. */
+const spoiled = new Set<string>();
+/** Whether a test has failed that had seen none: what is left of any file needs a new process. */
+let isSpoiled = false;
 
 /**
  * Runs each test once as it is, and then once more for each mutant that it reaches and that no test before it has caught:
@@ -53,35 +65,40 @@ export default class MutantRunner extends TestRunner {
     const known = findings();
     const { name, filepath } = test.file;
     const hooks = test as RunnerTestCase & { readonly onFinished?: ((context: unknown) => unknown)[] };
-    if (known.spoiled.includes(filepath)) return;
+    if (known.done.includes(test.id)) return;
+    isSpoiled ||= process.memoryUsage.rss() > mostBytes;
+    if (isSpoiled || spoiled.has(filepath)) return;
     let limitMs = Infinity;
     const run = async () => {
       this['snapshotClient'].clearTest(filepath, test.id);
       try {
-        await withinTime(limitMs, TestRunner.getTestFn(test)());
+        await withinTime(limitMs, TestRunner.getTestFn(test));
       } finally {
         for (const finish of (hooks.onFinished ?? []).splice(0).reverse()) await finish(test.context);
       }
     };
     const start = performance.now();
-    const hits = await hitsOf(run);
-    // Ranks that wait for each other do so for ever.
-    limitMs = 2000 + 20 * (performance.now() - start);
+    const hits = await hitsOf(run).catch((error: unknown) => {
+      isSpoiled = haveMutantsRun;
+      if (isSpoiled) return;
+      known.done.push(test.id);
+      throw error;
+    });
+    if (!hits) return;
+    const durationMs = performance.now() - start;
+    limitMs = timeLimitMs(durationMs);
     const ids = Object.keys(hits);
     known.reached = [...new Set([...known.reached, ...ids])];
     const left = ids.filter((id) => !(id in known.caught));
-    if (left.length === 0) return;
-    if (!(await passes(run))) {
-      known.unusable.push(`${name} > ${test.name}`);
+    if (left.length > 0 && durationMs > known.patienceMs) return;
+    const title = `${name} > ${test.name}`;
+    if (left.length > 0 && !(await passes(run))) known.unusable.push(title);
+    else if (!(await catchMutants(left, title, hits, run))) {
+      spoiled.add(filepath);
       return;
     }
-    for (const id of left) {
-      if (await passesWith(id, hits[id]!, run)) continue;
-      known.caught[id] = `${name} > ${test.name}`;
-      if (await passes(run)) continue;
-      known.spoiled.push(filepath);
-      return;
-    }
+    known.done.push(test.id);
+    save();
   }
 
   override onAfterRunFiles(files: never[]): void {
@@ -89,8 +106,40 @@ export default class MutantRunner extends TestRunner {
     const known = findings();
     const loaded = Object.keys(switches.mutantCoverage?.static ?? {});
     known.loaded = [...new Set([...known.loaded, ...loaded])];
-    writeFileSync(path, JSON.stringify(known));
+    for (const { filepath, tasks, result } of files as readonly RunnerTestFile[]) {
+      const hasFailed = result?.state === 'fail' && haveMutantsRun;
+      const isDone = testsOf(tasks).every(({ id, mode }) => mode !== 'run' || known.done.includes(id));
+      if (isDone && !hasFailed) known.finished.push(filepath);
+    }
+    save();
   }
+}
+
+function testsOf(tasks: readonly RunnerTask[]): readonly RunnerTask[] {
+  return tasks.flatMap((task) => ('tasks' in task ? testsOf(task.tasks) : [task]));
+}
+
+/** Runs a test with each of these mutants; false once it fails without one. */
+async function catchMutants(
+  left: readonly string[],
+  title: string,
+  hits: Readonly<Record<string, number>>,
+  run: () => Promise<void>,
+): Promise<boolean> {
+  const known = findings();
+  for (const id of left) {
+    haveMutantsRun = true;
+    known.running = { id, test: title };
+    save();
+    const isCaught = !(await passesWith(id, hits[id]!, run));
+    known.running = null;
+    if (!isCaught) continue;
+    known.caught[id] = title;
+    save();
+    if (!(await passes(run))) return false;
+  }
+  save();
+  return true;
 }
 
 /** How often a run asks each mutant's condition. */
@@ -124,9 +173,22 @@ async function passes(run: () => Promise<void>): Promise<boolean> {
   }
 }
 
-async function withinTime(limitMs: number, result: unknown): Promise<void> {
+/** Loops that a wrong condition never ends, and ranks that wait for each other, would take for ever. */
+function timeLimitMs(durationMs: number): number {
+  return 2000 + 10 * durationMs;
+}
+
+const callUnderTest = new Script('__underTest__()');
+
+/** Runs a test, whose calls a timer of V8's ends; what it then waits for is no longer waited for. */
+async function withinTime(limitMs: number, test: () => unknown): Promise<void> {
+  if (limitMs === Infinity) {
+    await test();
+    return;
+  }
+  shared.__underTest__ = test;
+  const result: unknown = callUnderTest.runInThisContext({ timeout: Math.ceil(limitMs) });
   if (!(result instanceof Promise)) return;
-  if (limitMs === Infinity) return await (result as Promise<void>);
   let timer: NodeJS.Timeout;
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new Error(`took longer than ${limitMs / 1000} s`)), limitMs);

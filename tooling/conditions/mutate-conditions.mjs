@@ -1,7 +1,7 @@
 // `npm run mutate -- --conditions`: puts in one wrong condition at a time where programs are rewritten and gradients divided,
 // and prints those that no test sees. Sources and tests among the arguments replace those of groups.ts.
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startVitest } from 'vitest/node';
 import tests, { isAlone } from '../vitest.config.ts';
@@ -24,8 +24,8 @@ const matching = (patterns) => [...new Set(patterns.flatMap((pattern) => globSyn
 const folder = join(root, '.mutation');
 mkdirSync(folder, { recursive: true });
 
-/** How often files of tests that a mutant has spoiled are run again, each time for what is left. */
-const mostProcesses = 4;
+/** What a test may take in the first process, and in each later one. */
+const patienceMs = [50, 500, Number.MAX_VALUE];
 
 const unused = new Set(equivalents);
 const tally = [];
@@ -46,19 +46,35 @@ if (givenSources.size === 0) {
   if (unused.size > 0) process.exitCode = 1;
 }
 
-/** Runs a group's tests with each of its mutants, all in one process. */
+/**
+ * Runs a group's tests with each of its mutants, in one process for as long as that stays well, and in another one what is
+ * left.
+ */
 async function findingsOf(name, files, chosen) {
   const { code, mutants } = await instrument(files.map((file) => resolve(file)));
   const path = join(folder, `conditions-${name}.json`);
-  let known = { mutants, caught: {}, reached: [], loaded: [], unusable: [], spoiled: [] };
-  let left = chosen;
-  for (let i = 0; i < mostProcesses && left.length > 0; i++) {
-    writeFileSync(path, JSON.stringify({ ...known, spoiled: [] }));
+  let known = { caught: {}, reached: [], loaded: [], unusable: [], done: [], finished: [] };
+  const isLeft = (file) => !known.finished.includes(resolve(file));
+  for (let calm = 0, left = chosen; left.length > 0; left = chosen.filter(isLeft)) {
+    const before = known;
+    writeFileSync(
+      path,
+      JSON.stringify({ ...known, running: null, patienceMs: patienceMs.at(calm) ?? patienceMs.at(-1) }),
+    );
     await runTests(code, path, left);
     known = JSON.parse(readFileSync(path, 'utf8'));
-    left = left.filter((file) => known.spoiled.includes(resolve(file)));
+    if (known.running) known.caught[known.running.id] = `${known.running.test}, which ended with it`;
+    else calm++;
+    const steps = ({ caught, done, finished }) => Object.keys(caught).length + done.length + finished.length;
+    if (steps(known) === steps(before) && calm > patienceMs.length)
+      throw new Error(`${name}: a process that ran ${left.join(', ')} ended before a test had`);
+    console.log(
+      `${name}: ${Object.keys(known.caught).length} of ${mutants.length} caught; ` +
+        `${chosen.filter(isLeft).length} of ${chosen.length} files of tests go on in another process`,
+    );
   }
-  return known;
+  writeFileSync(path, JSON.stringify({ ...known, mutants }));
+  return { ...known, mutants };
 }
 
 async function runTests(code, path, chosen) {
@@ -91,6 +107,8 @@ async function runTests(code, path, chosen) {
         isolate: false,
         fileParallelism: false,
         maxWorkers: 1,
+        // A loop that makes more and more ends soon.
+        execArgv: ['--max-old-space-size=1500'],
         sequence: { sequencer: InOrder },
         testTimeout: 0,
         hookTimeout: 0,
@@ -113,7 +131,11 @@ function report(name, { mutants, caught, reached, loaded, unusable }) {
     return found !== undefined;
   };
   const counts = { caught: 0, equivalent: 0, static: 0, survived: 0 };
-  const byFile = {};
+  const scores = new Map();
+  const countIn = (place, isCaught) => {
+    const score = scores.get(place) ?? { caught: 0, of: 0 };
+    scores.set(place, { caught: score.caught + (isCaught ? 1 : 0), of: score.of + 1 });
+  };
   for (const mutant of mutants) {
     const outcome = isEquivalent(mutant)
       ? 'equivalent'
@@ -123,22 +145,22 @@ function report(name, { mutants, caught, reached, loaded, unusable }) {
           ? 'static'
           : 'survived';
     counts[outcome]++;
-    const ofFile = (byFile[relative(root, mutant.file)] ??= { caught: 0, survived: 0 });
-    if (outcome in ofFile) ofFile[outcome]++;
+    const file = relative(root, mutant.file);
+    if (outcome === 'caught' || outcome === 'survived')
+      for (const place of [dirname(file), file]) countIn(place, outcome === 'caught');
     if (outcome === 'equivalent' && mutant.id in caught)
       console.log(
         `named as equivalent, but caught by ${caught[mutant.id]}: ${mutant.source} → ${mutant.replacement}`,
       );
     if (outcome !== 'survived') continue;
-    const where = `${relative(root, mutant.file)}:${mutant.line}`;
     const unreached = reached.includes(mutant.id) ? '' : ' (no test reaches it)';
-    console.log(`${where}: ${mutant.original} → ${mutant.replacement}${unreached}`);
+    console.log(`${file}:${mutant.line}: ${mutant.original} → ${mutant.replacement}${unreached}`);
   }
-  for (const [file, { caught: of, survived }] of Object.entries(byFile))
-    if (survived > 0) console.log(`  ${of} of ${of + survived} caught in ${file}`);
-  const counted = counts.caught + counts.survived;
+  const shareOf = ({ caught: some, of }) => `${some} of ${of} (${((100 * some) / of).toFixed(1)} %)`;
+  for (const [place, score] of [...scores].sort(([a], [b]) => (a < b ? -1 : 1)))
+    console.log(`${place.endsWith('.ts') ? '    ' : '  '}${place}: ${shareOf(score)}`);
   return (
-    `${name}: ${counts.caught} of ${counted} wrong conditions caught (${((100 * counts.caught) / counted).toFixed(1)} %); besides ` +
+    `${name}: ${shareOf({ caught: counts.caught, of: counts.caught + counts.survived })} wrong conditions caught; besides ` +
     `${counts.equivalent} are equivalent by equivalents.ts, and ${counts.static} run only as modules are loaded`
   );
 }

@@ -2,7 +2,8 @@
 export class OnlyFailures {
   onTestRunEnd(modules, errors) {
     // A GPU that a mutant has broken goes on to fail as memory is freed.
-    if (errors.length > 0) console.error(`${errors.length} errors outside of tests`);
+    if (errors.length > 0)
+      console.error(`${errors.length} errors outside of tests, the first: ${errors[0].message}`);
     for (const module of modules) {
       for (const { message } of module.errors()) console.error(`${module.moduleId}: ${message}`);
       for (const test of module.children.allTests('failed')) {

@@ -88,15 +88,35 @@ export function errorBarOf({ low, high }: RatioEstimate): { low?: number; high?:
 export function ratioOfMedians(numerator: readonly number[], denominator: readonly number[]): RatioEstimate {
   checkArgument('ratioOfMedians', 'numerator', numerator, someSamples);
   checkArgument('ratioOfMedians', 'denominator', denominator, someSamples);
-  const random = seededRandom(0x5eed);
-  const resampledMedian = (samples: readonly number[]) =>
-    median(samples.map(() => samples[Math.floor(random() * samples.length)]!));
-  const ratios = Array.from(
-    { length: RESAMPLES },
-    () => resampledMedian(numerator) / resampledMedian(denominator),
-  );
   const ratio = summarize(numerator).median / summarize(denominator).median;
   const isSingle = numerator.length === 1 || denominator.length === 1;
   if (isSingle || Number.isNaN(ratio)) return { ratio, low: NaN, high: NaN };
+  const random = seededRandom(0x5eed);
+  const [above, below] = [resampledMedian(numerator, random), resampledMedian(denominator, random)];
+  const ratios = Array.from({ length: RESAMPLES }, () => above() / below());
   return { ratio, low: quantile(ratios, 0.025), high: quantile(ratios, 0.975) };
+}
+
+/**
+ * Gives the median of as many draws from the samples, new ones at each call. It counts how often each place of their order is
+ * drawn, which takes a third of the time of finding the middle of every resample.
+ */
+function resampledMedian(samples: readonly number[], random: () => number): () => number {
+  const count = samples.length;
+  const order = Array.from(samples.keys()).sort((a, b) => samples[a]! - samples[b]!);
+  const places = new Uint32Array(count);
+  order.forEach((index, place) => (places[index] = place));
+  const drawn = new Uint32Array(count);
+  return () => {
+    drawn.fill(0);
+    for (let i = 0; i < count; i++) drawn[places[Math.floor(random() * count)]!]!++;
+    let [place, seen] = [0, drawn[0]!];
+    const valueAt = (position: number) => {
+      while (seen <= position) seen += drawn[++place]!;
+      return samples[order[place]!]!;
+    };
+    const low = valueAt(Math.floor((count - 1) / 2));
+    const high = valueAt(Math.ceil((count - 1) / 2));
+    return low === high ? low : low + 0.5 * (high - low);
+  };
 }

@@ -117,7 +117,7 @@ describe('the launcher', () => {
         launch: (context, [x], [y]) =>
           context
             .kernel({
-              source: new URL('../native/softplus-package/kernels/softplus_rows.cu', import.meta.url),
+              source: new URL('../kernel-api/softplus-package/kernels/softplus_rows.cu', import.meta.url),
               name: 'softplus_rows',
               parameters: 'ppplif',
               defines: {

@@ -5,7 +5,7 @@ import { byteSize } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
-import { isOp } from './is-op.ts';
+import { isCast, isOp } from './is-op.ts';
 import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 import { expressionOf } from './pointwise-call.ts';
 
@@ -77,7 +77,7 @@ function accumulationOf(
   const { shape } = product.outputs[0]!;
   const takes = byteSize(a.dtype) === 2 && (d.dtype === a.dtype || d.dtype === 'float32');
   if (!takes || c.dtype !== d.dtype || d.size === 0 || a.shape.at(-1) === 0) return null;
-  if (!c.isContiguous || !d.isContiguous || !sameShape(c.shape, d.shape)) return null;
+  if (!c.isContiguous || !sameShape(c.shape, d.shape)) return null;
   if (product.outputs[0]!.size !== d.size || [a, b].some(({ storage }) => storage === d.storage)) return null;
   const asProduct = (operand: Operand): Operand => ({
     ...operand,
@@ -99,26 +99,18 @@ function accumulationOf(
 function onlyMaker(
   graph: Graph,
   uses: ReadonlyMap<number, readonly Call[]>,
-  { storage, isContiguous, size, offset }: Operand,
+  { storage, isContiguous, size }: Operand,
   reader: Call,
 ): Call | null {
   if (!isIntermediate(graph, storage) || !isContiguous) return null;
   const [maker, user, ...others] = uses.get(storage)!;
   if (user !== reader || others.length > 0) return null;
   if (reader.inputs.filter((input) => input.storage === storage).length !== 1) return null;
-  const made = maker!.outputs.find((output) => output.storage === storage);
-  return made && made.isContiguous && made.size === size && made.offset === offset ? maker! : null;
+  const made = maker!.outputs.find((output) => output.storage === storage)!;
+  return made.size === size ? maker! : null;
 }
 
-/** Whether a call only casts float16 or bfloat16 to float32. */
-function isWidening(call: Call): boolean {
-  const [from, to] = [call.inputs[0]!, call.outputs[0]!];
-  return (
-    call.live === null &&
-    expressionOf(call) === 'a' &&
-    !call.op.mutates &&
-    byteSize(from.dtype) === 2 &&
-    to.dtype === 'float32' &&
-    sameShape(from.shape, to.shape)
-  );
+/** Whether a call only casts to float32. */
+function isWidening({ op, outputs }: Call): boolean {
+  return isCast(op) && outputs[0]!.dtype === 'float32';
 }

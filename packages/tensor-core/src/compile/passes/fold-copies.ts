@@ -25,8 +25,8 @@ export function foldCopies(graph: Graph): Graph {
   return { ...graph, calls };
 }
 
-function isCopy({ op, inputs, outputs, live }: Call): boolean {
-  return isOp(op, copyOp) && live === null && inputs[0]!.dtype === outputs[0]!.dtype;
+function isCopy({ op, live }: Call): boolean {
+  return isOp(op, copyOp) && live === null;
 }
 
 /** The call that makes what `copy` reads, if nothing else uses that. */
@@ -42,8 +42,7 @@ function writingAs(writer: Call, copy: Call): Call | null {
   const [from, to] = [copy.inputs[0]!, copy.outputs[0]!];
   const written = writer.outputs.filter(({ storage }) => storage === from.storage);
   const [output] = written;
-  if (written.length !== 1 || output!.dtype !== to.dtype || !output!.isContiguous) return null;
-  if (output!.size !== from.size || output!.offset !== 0) return null;
+  if (written.length !== 1 || !output!.isContiguous || output!.size !== from.size) return null;
   const layout = layoutThrough(output!, from, to);
   if (!layout || !canWrite(writer, layout)) return null;
   const placed: Operand = {
@@ -74,7 +73,7 @@ function layoutThrough(output: Layout, from: Layout, to: Layout): Layout | null 
     if (length === 1) return 0;
     const stride = output.strides[i]!;
     const dimension = from.shape.findIndex(
-      (own, d) => own > 1 && from.strides[d]! <= stride && stride * length <= from.strides[d]! * own,
+      (own, d) => from.strides[d]! <= stride && stride * length <= from.strides[d]! * own,
     );
     if (dimension < 0 || stride % from.strides[dimension]! !== 0) return null;
     return to.strides[dimension]! * (stride / from.strides[dimension]!);
