@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { TorchPeer, type PeerJob } from '../../src/peer/torch-peer.ts';
+import type { PeerJob } from '../../src/peer/step-peer.ts';
+import { TorchPeer } from '../../src/peer/torch-peer.ts';
 import { torchPython } from '../fixtures/torch.ts';
 
 const job: PeerJob = {
