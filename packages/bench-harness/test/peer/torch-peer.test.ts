@@ -60,6 +60,13 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
     expect(Math.abs(sumUs - busyUs)).toBeLessThan(names.length);
   });
 
+  it('refuses a whole graph on the CPU', async () => {
+    await expect(startPeer().prepare({ ...job, execution: 'whole-graph' })).rejects.toMatchObject({
+      message: expect.stringContaining('whole-graph captures a CUDA graph, which the CPU has not'),
+      code: 'NOT_AVAILABLE',
+    });
+  });
+
   it('reports what fails inside PyTorch, and goes on', async () => {
     const peer = startPeer();
     await expect(peer.prepare({ ...job, device: 'nonsense' })).rejects.toThrow(/RuntimeError in PyTorch/);

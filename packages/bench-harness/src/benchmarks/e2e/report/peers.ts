@@ -30,13 +30,13 @@ function titlesOf(compared: readonly MeasuredStep[]): string[] {
 }
 
 /** `JAX 0.11.0`. */
-function peerVersion({ cell, result: { peer } }: MeasuredStep): string {
+export function peerVersion({ cell, result: { peer } }: MeasuredStep): string {
   const { torch, jax = torch } = peer?.status === 'ok' ? peer : {};
   return `${peerTitles[peerOfExecution(cell.peerExecution)]} ${jax}`;
 }
 
 /** `JAX 0.11.0 (jit)`. */
-export function peerWay(step: MeasuredStep): string {
+function peerWay(step: MeasuredStep): string {
   return `${peerVersion(step)} (${step.cell.peerExecution})`;
 }
 

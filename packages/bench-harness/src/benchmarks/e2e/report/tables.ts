@@ -17,7 +17,7 @@ import {
   comparedSteps,
   hasSeveralPeers,
   headOfPeers,
-  peerWay,
+  peerVersion,
   titleOfPeers,
 } from './peers.ts';
 import {
@@ -76,7 +76,7 @@ const columns: readonly ColumnOf<MeasuredStep>[] = [
   column.ms('wallMedianMs', 'Wall clock', ({ result }) => summarize(result.wallMs).median, {
     description: "Median of a whole step by the host's clock.",
   }),
-  column.text('peer', 'Peer', (step) => peerOf(step) && peerWay(step), { shown: differInPeer }),
+  column.text('peer', 'Beside', (step) => peerOf(step) && peerVersion(step), { shown: differInPeer }),
   column.ms('peerMs', 'Peer', (step) => peerOf(step)?.time.median, {
     ...{
       shown: 'filled',
@@ -109,7 +109,7 @@ function peerStepMs({ result: { peer } }: MeasuredStep): number | undefined {
 }
 
 function differInPeer(steps: readonly MeasuredStep[]): boolean {
-  return new Set(steps.filter((step) => peerOf(step) !== null).map(peerWay)).size > 1;
+  return new Set(steps.filter((step) => peerOf(step) !== null).map(peerVersion)).size > 1;
 }
 
 function intervalOf(step: MeasuredStep): string | undefined {
