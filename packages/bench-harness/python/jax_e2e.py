@@ -69,7 +69,7 @@ class Workload:
         ids, targets = (
             jax.random.randint(each, shape, 0, config["vocabularySize"], jnp.int32) for each in token_keys
         )
-        logits = lm.make_model(config, context, jnp.dtype(job["dtype"]), self.attention)
+        logits = lm.make_model(config, context, getattr(jnp, job["dtype"]), self.attention)
         loss = lambda weights, ids, targets: lm.cross_entropy(logits(weights, ids), targets)
 
         def train(state, ids, targets):
