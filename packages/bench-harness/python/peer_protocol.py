@@ -5,26 +5,11 @@ A failure answers {"error": {"name", "message", "code"}}; the program goes on, a
 
 import json
 import os
-import platform
 import sys
-
-import torch
-
-from blas_library import describe_blas
 
 
 class NotAvailable(Exception):
-    """What was asked for does not exist in this PyTorch or on this device; the message says why."""
-
-
-def describe(job):
-    on_gpu = job["device"].startswith("cuda")
-    return {
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "device": torch.cuda.get_device_name(job["device"]) if on_gpu else "cpu",
-        "blas": None if on_gpu else describe_blas(),
-    }
+    """What was asked for does not exist in this PyTorch or JAX or on this device; the message says why."""
 
 
 def serve(answer):
@@ -49,6 +34,7 @@ def describe_error(error):
 def code_of(error):
     if isinstance(error, NotAvailable):
         return "NOT_AVAILABLE"
-    # torch.cuda.OutOfMemoryError is a RuntimeError whose name says it; older ones say it in words only.
-    out_of_memory = "out of memory" in str(error) or "can't allocate memory" in str(error)
+    # PyTorch and XLA have no error of their own for it in all versions, but say it in words.
+    said = str(error).lower()
+    out_of_memory = any(words in said for words in ("out of memory", "can't allocate memory", "resource_exhausted"))
     return "OUT_OF_MEMORY" if out_of_memory else None

@@ -18,7 +18,8 @@ import torch
 import torch.nn.functional as F
 
 from do_bench import do_bench
-from peer_protocol import NotAvailable, describe, serve
+from peer_protocol import NotAvailable, serve
+from torch_versions import describe
 from transformer_lm import plain_attention
 
 

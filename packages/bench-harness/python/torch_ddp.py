@@ -17,8 +17,9 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from peer_protocol import describe, serve
+from peer_protocol import serve
 from torch_e2e import Workload
+from torch_versions import describe
 from transformer_lm import cross_entropy
 
 

@@ -1,10 +1,11 @@
-"""Times and profiles the Transformer language model in PyTorch, eager or compiled, on request.
+"""Times and profiles the Transformer language model in PyTorch, eager, compiled or as one graph, on request.
 
 Requests and answers are JSON, one a line, on stdin and stdout:
   {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "attention",
    "execution", "device", "seed", "threads"}
       -> {"torch", "python", "device", "blas"}
-  {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}
+  {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}, and of a whole graph
+                                         its "loss"
   {"command": "profile"}              -> {"deviceMs", "busyUs", "strings", "kernels"}; see torch_profile.py
   {"command": "reset-peak-memory"}    -> {}
   {"command": "memory"}               -> {"peakAllocatedBytes", "peakReservedBytes"}, null on the CPU
@@ -16,8 +17,10 @@ from contextlib import contextmanager
 
 import torch
 
-from peer_protocol import describe, serve
+from peer_protocol import serve
 from torch_profile import profile_step
+from torch_versions import describe
+from torch_whole_graph import WholeGraph, check_whole_graph
 from transformer_lm import TransformerLM, adamw, cross_entropy
 
 
@@ -66,6 +69,9 @@ class CudaTimeline:
 class Workload:
     def __init__(self, job):
         self.mode = job["mode"]
+        execution = job.get("execution", "eager")
+        if execution == "whole-graph":
+            check_whole_graph(job)
         device = torch.device(job["device"])
         self.device_type = device.type
         if device.type == "cuda":
@@ -79,20 +85,26 @@ class Workload:
         torch.manual_seed(job["seed"])
         with default_device(device):
             self.model = TransformerLM(job["config"], job["context"], job["attention"]).to(device)
-        self.run_model = compiled(self.model, job.get("execution", "eager"))
+        self.run_model = compiled(self.model, execution)
         shape = (job["batch"], job["context"])
         self.ids = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         self.targets = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
-        self.optimizer = adamw(self.model, device) if self.mode == "train-step" else None
+        # A graph can have no optimizer that counts its steps on the host.
+        options = {"capturable": True} if execution == "whole-graph" else {}
+        self.optimizer = adamw(self.model, device, **options) if self.mode == "train-step" else None
         # PyTorch scales losses on the GPU alone; on the CPU it has no float16 autocast before 2.1 either.
         scaled = device.type == "cuda" and self.optimizer is not None and job["dtype"] == "float16"
         self.scaler = torch.cuda.amp.GradScaler(enabled=scaled)
+        self.whole = WholeGraph(self) if execution == "whole-graph" else None
 
     def autocast(self):
         return torch.autocast(self.device_type, self.autocast_dtype, enabled=self.autocast_dtype is not None)
 
     def step(self, phase):
-        """One step; each of its phases runs in `with phase(name)`."""
+        """One step; each of its phases runs in `with phase(name)`. A whole graph has none."""
+        if self.whole is not None:
+            self.whole.replay()
+            return
         if self.mode == "forward":
             with phase("forward"), torch.no_grad(), self.autocast():
                 self.run_model(self.ids)
@@ -129,12 +141,13 @@ class Workload:
             device_ms.append(timeline.elapsed_ms(start, end))
             for name, phase_start, phase_end in marks:
                 phases_ms.setdefault(name, []).append(timeline.elapsed_ms(phase_start, phase_end))
-        return {"deviceMs": device_ms, "wallMs": wall_ms, "phasesMs": phases_ms}
+        times = {"deviceMs": device_ms, "wallMs": wall_ms, "phasesMs": phases_ms}
+        return times if self.whole is None else {**times, "loss": self.whole.checked_loss()}
 
 
 def compiled(model, execution):
     """The model as it is, or by torch.compile in one of its modes."""
-    if execution == "eager":
+    if execution in ("eager", "whole-graph"):
         return model
     if not hasattr(torch, "compile"):
         raise RuntimeError(f"torch.compile needs PyTorch 2 or newer; this is {torch.__version__}")

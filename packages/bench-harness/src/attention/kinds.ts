@@ -9,6 +9,10 @@ export type AttentionKind = (typeof attentionKinds)[number];
 export const modelAttentions = ['plain', 'flash'] as const satisfies readonly AttentionKind[];
 export type ModelAttention = (typeof modelAttentions)[number];
 
-/** Those of a model in PyTorch: separate ops, or `scaled_dot_product_attention`, which chooses its kernel itself. */
-export const peerAttentions = ['plain', 'sdpa'] as const;
+/**
+ * Those of each peer's model, the usual one first. In PyTorch separate ops, or `scaled_dot_product_attention`, which chooses its
+ * kernel itself; in JAX `dot_product_attention`, by cuDNN where that has the dtype.
+ */
+export const attentionsOf = { torch: ['plain', 'sdpa'], jax: ['dot-product'] } as const;
+export const peerAttentions = [...attentionsOf.torch, ...attentionsOf.jax] as const;
 export type PeerAttention = (typeof peerAttentions)[number];

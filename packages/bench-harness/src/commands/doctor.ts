@@ -15,7 +15,7 @@ export const doctorCommand = defineCommand({
     ...jsonFlag,
   },
   examples: [
-    ['roofline doctor', 'libraries, devices, PyTorch'],
+    ['roofline doctor', 'libraries, devices, PyTorch, JAX'],
     ['roofline doctor --device cuda:0 --ceilings', 'measure the roof of the first GPU again'],
   ],
   async run({ device: spec, ceilings: measure, json }) {
@@ -23,19 +23,19 @@ export const doctorCommand = defineCommand({
     const { diagnosisTable, remedyLines, verdict } = await import('../device/diagnosis.ts');
     const progress = new ProgressDisplay();
     progress.status('Looking around');
-    const { device, problem, diagnosis: found, torch } = await lookAround(spec);
+    const { device, problem, diagnosis: found, torch, jax } = await lookAround(spec);
     const { ceilings, failure } =
       measure && device ? await measureCeilings(spec, device, progress) : { ceilings: null, failure: null };
     progress.clear();
     const diagnosis = [...found, ...(failure ? [failure] : [])];
+    const entries = [...diagnosis, torch, jax];
     const exitCode = device && !failure ? EXIT.ok : EXIT.failure;
     if (json) {
-      printJson({ device, problem, diagnosis, torch, ceilings, verdict: verdict([...diagnosis, torch]) });
+      printJson({ device, problem, diagnosis, torch, jax, ceilings, verdict: verdict(entries) });
       return exitCode;
     }
 
     const { ceilingFacts, propertyFacts } = await import('../report/environment-facts.ts');
-    const entries = [...diagnosis, torch];
     printTable(diagnosisTable(entries));
     const remedies = remedyLines(entries);
     if (remedies.length > 0) printLine(`\nTo get what is missing\n  ${remedies.join('\n  ')}`);

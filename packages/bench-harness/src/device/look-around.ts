@@ -1,18 +1,25 @@
 import { UsageError } from '../errors.ts';
+import { peerTitles, type PeerName } from '../peer/kinds.ts';
 import { readSlowdowns } from '../records/cpu-slowdowns.ts';
 import type { DiagnosisEntry } from './diagnosis.ts';
 import { probeDevice } from './prepare-device.ts';
 import type { ProbeResult } from './probe-schema.ts';
 
-/** What `roofline doctor` finds besides what a device needs: PyTorch is a peer to measure against, not a need. */
+/** What `roofline doctor` finds besides what a device needs: PyTorch and JAX are peers to measure against, not needs. */
 export interface Surroundings extends ProbeResult {
   readonly torch: DiagnosisEntry;
+  readonly jax: DiagnosisEntry;
 }
 
 /** Looks for everything at once. What cannot be looked at is an entry as well, and hides nothing of the others. */
 export async function lookAround(spec: string): Promise<Surroundings> {
-  const [probe, gloo, torch] = await Promise.all([findDevices(spec), findGloo(), findTorch()]);
-  return { ...probe, diagnosis: [...probe.diagnosis, gloo, findSlowdowns()], torch };
+  const [probe, gloo, torch, jax] = await Promise.all([
+    findDevices(spec),
+    findGloo(),
+    findPeer('torch'),
+    findPeer('jax'),
+  ]);
+  return { ...probe, diagnosis: [...probe.diagnosis, gloo, findSlowdowns()], torch, jax };
 }
 
 /** The entry of a component whose finding failed. */
@@ -50,13 +57,14 @@ function findSlowdowns(): DiagnosisEntry {
   return { component, status: 'missing', detail, remedy };
 }
 
-async function findTorch(): Promise<DiagnosisEntry> {
-  const component = 'Python with PyTorch';
-  const detail = 'measures against PyTorch, by --peer torch';
+async function findPeer(name: PeerName): Promise<DiagnosisEntry> {
+  const title = peerTitles[name];
+  const component = `Python with ${title}`;
+  const detail = `measures against ${title}, by --peer ${name}`;
   try {
-    const { findTorchPython } = await import('../peer/find-python.ts');
-    const { executable, torchVersion } = await findTorchPython();
-    return { component, status: 'found', version: torchVersion, detail, path: executable };
+    const { findPython } = await import('../peer/find-python.ts');
+    const { executable, versions } = await findPython([name]);
+    return { component, status: 'found', version: versions[0]!, detail, path: executable };
   } catch (error) {
     if (!(error instanceof UsageError)) return unusable(component, error);
     return { component, status: 'missing', detail, remedy: error.message };

@@ -5,11 +5,18 @@ export type Execution = (typeof executions)[number];
 /** Those by `compile`. */
 export type CompiledExecution = Exclude<Execution, 'eager'>;
 
-/** Those of PyTorch: op by op, or by `torch.compile` in its modes (`compile` is the default one). */
-export const peerExecutions = ['eager', 'compile', 'reduce-overhead', 'max-autotune'] as const;
+/**
+ * Those of each peer, the usual one first. PyTorch runs op by op, by `torch.compile` in its modes (`compile` is the default
+ * one), or with forward, backward and AdamW in one CUDA graph; JAX all of a step in one jit.
+ */
+export const executionsOf = {
+  torch: ['eager', 'compile', 'reduce-overhead', 'max-autotune', 'whole-graph'],
+  jax: ['jit'],
+} as const;
+export const peerExecutions = [...executionsOf.torch, ...executionsOf.jax] as const;
 export type PeerExecution = (typeof peerExecutions)[number];
 
-/** Whether a GPU replays CUDA graphs then. What they work in PyTorch counts as reserved memory, and not as allocated. */
+/** Whether PyTorch replays CUDA graphs then. What they work in counts as reserved memory, and not as allocated. */
 export function replaysGraphs(execution: PeerExecution): boolean {
-  return execution === 'reduce-overhead' || execution === 'max-autotune';
+  return ['reduce-overhead', 'max-autotune', 'whole-graph'].includes(execution);
 }

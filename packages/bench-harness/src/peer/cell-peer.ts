@@ -4,7 +4,9 @@ import type { CellContext } from '../runner/cell-task.ts';
 import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';
 import type { PeerError } from './python-peer.ts';
-import { type PeerDescription, type PeerJob, TorchPeer } from './torch-peer.ts';
+import { JaxPeer } from './jax-peer.ts';
+import type { PeerJob, StepPeer } from './step-peer.ts';
+import { TorchPeer } from './torch-peer.ts';
 
 /** Why a cell has nothing from the peer. */
 export const failedPeer = z.object({ status: z.enum(['failed', 'out-of-memory']), error: cellError });
@@ -22,6 +24,11 @@ export function startPeer(device: Device): TorchPeer {
   return new TorchPeer(peerPython(), threadsOf(device));
 }
 
+/** The same in JAX. */
+export function startJaxPeer(device: Device): JaxPeer {
+  return new JaxPeer(peerPython(), threadsOf(device));
+}
+
 /** What the peer is to know of a cell. */
 type PeerCell = Omit<PeerJob, 'config' | 'attention' | 'execution' | 'device' | 'seed' | 'threads'> & {
   readonly shape: PeerJob['config'];
@@ -30,8 +37,8 @@ type PeerCell = Omit<PeerJob, 'config' | 'attention' | 'execution' | 'device' | 
 };
 
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
-export function prepareCell(
-  peer: TorchPeer,
+export function prepareCell<Description extends object>(
+  peer: StepPeer<Description>,
   {
     shape: config,
     context,
@@ -43,14 +50,14 @@ export function prepareCell(
   }: PeerCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
-): Promise<PeerDescription> {
+): Promise<Description> {
   const { seed } = settings;
   const threads = threadsOf(device);
   const work = { config, context, batch, mode, dtype, attention, execution };
   return peer.prepare({ ...work, device: deviceLabel, seed, threads });
 }
 
-/** The interpreter that the command found; see `findTorchPython`. */
+/** The interpreter that the command found; see `findPython`. */
 export function peerPython(): string {
   return process.env['ROOFLINE_PYTHON'] ?? 'python3';
 }

@@ -14,7 +14,7 @@ const errorReply = z.object({
 });
 
 /**
- * A failure inside the peer. `code` is `OUT_OF_MEMORY` when PyTorch ran out of memory, `NOT_AVAILABLE` when this PyTorch
+ * A failure inside the peer. `code` is `OUT_OF_MEMORY` when it ran out of memory, `NOT_AVAILABLE` when this version of it
  * or this device has no such thing.
  */
 export class PeerError extends Error {
@@ -35,10 +35,12 @@ export class PythonPeer {
   readonly #process: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #replies: AsyncIterator<string>;
   readonly #stderrClosed: Promise<unknown>;
+  readonly #title: string;
   #stderr = '';
 
-  /** `script` is in python/. */
-  constructor(script: string, python: string, threads: number) {
+  /** `script` is in python/; `title` is what it runs in, as messages name it. */
+  constructor(script: string, python: string, threads: number, title = 'PyTorch') {
+    this.#title = title;
     this.#process = spawn(python, ['-B', join(pythonDirectory, script)], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, OMP_NUM_THREADS: String(threads), PYTHONUNBUFFERED: '1' },
@@ -68,14 +70,14 @@ export class PythonPeer {
     this.#process.stdin.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await this.#replies.next();
     if (done) throw new PeerError(await this.#howItEnded());
-    const answer = parseReply(value);
+    const answer = this.#parse(value);
     const failure = errorReply.safeParse(answer);
     if (failure.success) {
       const { name, message, code } = failure.data.error;
-      throw new PeerError(`${name} in PyTorch: ${message}`, code);
+      throw new PeerError(`${name} in ${this.#title}: ${message}`, code);
     }
     const { data, error } = reply.safeParse(answer);
-    if (error) throw new PeerError(`PyTorch's answer was not understood: ${z.prettifyError(error)}`);
+    if (error) throw new PeerError(`${this.#title}'s answer was not understood: ${z.prettifyError(error)}`);
     return data;
   }
 
@@ -84,14 +86,14 @@ export class PythonPeer {
     // Its last words may come after the end of its answers.
     await this.#stderrClosed;
     const said = this.#stderr.trim();
-    return `The PyTorch process ended unexpectedly: ${reasonOfRank(said.split('\n'))}\n${said}`.trim();
+    return `The ${this.#title} process ended unexpectedly: ${reasonOfRank(said.split('\n'))}\n${said}`.trim();
   }
-}
 
-function parseReply(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch (error) {
-    throw new PeerError(`PyTorch's answer is no JSON: ${(error as Error).message}`);
+  #parse(line: string): unknown {
+    try {
+      return JSON.parse(line);
+    } catch (error) {
+      throw new PeerError(`${this.#title}'s answer is no JSON: ${(error as Error).message}`);
+    }
   }
 }

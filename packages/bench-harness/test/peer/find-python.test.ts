@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { findTorchPython } from '../../src/peer/find-python.ts';
+import { findPython, findTorchPython } from '../../src/peer/find-python.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 const named = process.env['ROOFLINE_PYTHON'];
@@ -28,4 +28,16 @@ it('takes only the version from what a Python prints', async () => {
   writeFileSync(python, "#!/bin/sh\nprintf 'Welcome to site 7\\n2.11.0\\n'\n", { mode: 0o755 });
   process.env['ROOFLINE_PYTHON'] = python;
   expect(await findTorchPython()).toEqual({ executable: python, torchVersion: '2.11.0' });
+});
+
+it('looks for one interpreter with all peers, and says what to install where there is none', async () => {
+  const python = join(temporaryFolder(), 'python');
+  const program =
+    'echo "$2" | grep -q torch && printf "2.11.0 0.11.0\\n" || { echo "no module jax" >&2; exit 1; }';
+  writeFileSync(python, `#!/bin/sh\n${program}\n`, { mode: 0o755 });
+  process.env['ROOFLINE_PYTHON'] = python;
+  expect(await findPython(['torch', 'jax'])).toEqual({ executable: python, versions: ['2.11.0', '0.11.0'] });
+  await expect(findPython(['jax'])).rejects.toThrow(
+    /^No Python with JAX was found \(.*: no module jax\)\. Set ROOFLINE_PYTHON .*`import jax`.*`python3 -m pip install "jax\[cuda13\]"`\.$/,
+  );
 });

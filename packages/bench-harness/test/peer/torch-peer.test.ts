@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { TorchPeer, type PeerJob } from '../../src/peer/torch-peer.ts';
+import type { PeerJob } from '../../src/peer/step-peer.ts';
+import { TorchPeer } from '../../src/peer/torch-peer.ts';
 import { torchPython } from '../fixtures/torch.ts';
 
 const job: PeerJob = {
@@ -57,6 +58,13 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
     expect(busyUs / 1000).toBeLessThanOrEqual(deviceMs);
     // Self times are counted in whole microseconds by older versions.
     expect(Math.abs(sumUs - busyUs)).toBeLessThan(names.length);
+  });
+
+  it('refuses a whole graph on the CPU', async () => {
+    await expect(startPeer().prepare({ ...job, execution: 'whole-graph' })).rejects.toMatchObject({
+      message: expect.stringContaining('whole-graph captures a CUDA graph, which the CPU has not'),
+      code: 'NOT_AVAILABLE',
+    });
   });
 
   it('reports what fails inside PyTorch, and goes on', async () => {

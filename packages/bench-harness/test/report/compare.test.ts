@@ -62,7 +62,7 @@ describe('compareRecords', () => {
     const measured = ['Before', 'After', 'Ratio', '95 % interval', 'Memory', 'Verdict'];
     expect(await titles([toyRecord()])).toEqual(['Size', 'Context', 'Batch', 'Mode', 'Dtype', ...measured]);
     const compiled = toyRecord({ execution: 'compiled', peerAttention: 'sdpa', peerExecution: 'compile' });
-    const ways = ['Execution', "PyTorch's attention", "PyTorch's execution"];
+    const ways = ['Execution', "Peer's attention", "Peer's execution"];
     expect((await titles([toyRecord(), compiled])).sort()).toEqual(
       ['Size', 'Context', 'Batch', 'Mode', 'Dtype', ...ways, ...measured].sort(),
     );

@@ -30,10 +30,13 @@ describe('where PyTorch has no time', () => {
       { name: 'small', peer: null },
       ...[1, 20].map((batch) => ({ name: `batch ${batch}`, peer: spent(`${batch} GiB`) })),
     ];
-    expect(peerFailures(cells)).toEqual([
+    const of = (title: string) => cells.map((cell) => ({ ...cell, title }));
+    const [jax] = of('JAX');
+    expect(peerFailures([...of('PyTorch'), jax!])).toEqual([
       'PyTorch could not run small; small, context 32: RuntimeError in PyTorch: torch.compile needs PyTorch 2.',
       'PyTorch could not run small: no memory.',
       'PyTorch could not run batch 1; batch 20: OutOfMemoryError in PyTorch: CUDA out of memory.',
+      'JAX could not run small: RuntimeError in PyTorch: torch.compile needs PyTorch 2.',
     ]);
   });
 

@@ -1,10 +1,12 @@
 import { defineCommand } from '../../cli/command.ts';
+import { choicesOf } from '../../cli/flags/choices.ts';
 import { deviceFlag } from '../../cli/flags/device-flag.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parseWholeNumbers } from '../../cli/option-values.ts';
 import { UsageError } from '../../errors.ts';
 import { chooseModels, modelFlags } from '../../model/flags.ts';
-import { changedFlag, choosePeer, stepFlags, stepsBy } from './flags.ts';
+import { peerNames } from '../../peer/kinds.ts';
+import { changedFlag, choosePeers, stepFlags, stepsBy } from './flags.ts';
 
 export const e2eCommand = defineCommand({
   flags: {
@@ -13,6 +15,11 @@ export const e2eCommand = defineCommand({
       describe: 'Steps before those that count; several numbers are contrasted in a study',
       coerce: parseWholeNumbers('warmup', 0),
     }),
+    peer: {
+      ...choicesOf('peer', peerNames),
+      describe:
+        'Run the same work in PyTorch or JAX in turn with ours, of several each (Python by ROOFLINE_PYTHON)',
+    },
     ...{ ...deviceFlag, ...sweepFlags },
   },
   examples: [
@@ -26,6 +33,10 @@ export const e2eCommand = defineCommand({
     [
       'roofline e2e --execution eager,compiled --peer torch --peer-execution eager,reduce-overhead',
       'compiled steps, on both sides',
+    ],
+    [
+      'roofline e2e --execution compiled --dtype bfloat16 --peer torch,jax --peer-execution whole-graph',
+      'beside the strongest peers',
     ],
     ['roofline e2e --d-model 512 --d-ff 2048 --layers 4 --heads 8', 'a size of your own'],
     ['roofline e2e --size small --warmup 0,1,2,5', 'what the steps before those that count are good for'],
@@ -48,7 +59,7 @@ export const e2eCommand = defineCommand({
       return (await runBenchmark(warmupBenchmark, study)).exitCode;
     }
     const { e2eBenchmark } = await import('./benchmark.ts');
-    const peer = await choosePeer(args);
+    const peer = await choosePeers(args);
     const parameters = () => ({ ...steps, dtype, warmup: counts[0], peer });
     return (await runBenchmark(e2eBenchmark, { parameters, ...shared, ...sweepOptions(args, 'e2e') }))
       .exitCode;

@@ -1,10 +1,13 @@
+import { attentionsOf } from '../../attention/kinds.ts';
 import type { Flag } from '../../cli/command.ts';
 import { peerChoice } from '../../cli/flags/choices.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import type { GivenArguments } from '../../cli/flags/parameter-flags.ts';
 import { UsageError } from '../../errors.ts';
+import { executionsOf } from '../../execution/kinds.ts';
 import type { NamedModel } from '../../model/shape.ts';
-import { findPeer, type PeerSetting } from '../../peer/peer-setting.ts';
+import { peerNames, peerTitles, type PeerName } from '../../peer/kinds.ts';
+import { findPeer, findStepPeers, type PeerSetting, type StepPeersSetting } from '../../peer/peer-setting.ts';
 import { ownSwept, stepSettings, stepSwept } from './parameters.ts';
 
 /** The flags of steps of ours alone, besides their model. */
@@ -29,10 +32,35 @@ export function stepsBy(args: GivenArguments, model: readonly NamedModel[]) {
   return { model, ...sweptBy(stepSwept, args), ...settingsBy(stepSettings, args) };
 }
 
-/** The peer that the flags ask for. Throws UsageError where it cannot be had. */
+/** PyTorch, where the flags ask for it. Throws UsageError where it cannot be had. */
 export async function choosePeer(args: GivenArguments): Promise<PeerSetting> {
-  if (args['peer'] !== undefined) return findPeer();
-  const given = ['peer-attention', 'peer-execution'].find((name) => args[name] !== undefined);
-  if (given !== undefined) throw new UsageError(`--${given} is that of a peer: add --peer torch.`);
-  return null;
+  const asked = args['peer'] !== undefined;
+  checkPeerWays(args, asked ? ['torch'] : [], ['torch']);
+  return asked ? findPeer() : null;
+}
+
+/** The peers that the flags of e2e ask for. Throws UsageError where they cannot be had. */
+export async function choosePeers(args: GivenArguments): Promise<StepPeersSetting> {
+  const asked = (args['peer'] ?? []) as readonly PeerName[];
+  checkPeerWays(args, asked, peerNames);
+  return asked.length === 0 ? null : findStepPeers(asked);
+}
+
+/** Throws a UsageError for a way to attend or to run of a peer that was not asked for. */
+function checkPeerWays(args: GivenArguments, asked: readonly PeerName[], offered: readonly PeerName[]): void {
+  const flags = { 'peer-attention': attentionsOf, 'peer-execution': executionsOf };
+  for (const [flag, waysOf] of Object.entries(flags)) {
+    for (const way of (args[flag] ?? []) as readonly string[]) {
+      const peer = peerNames.find((name) => (waysOf[name] as readonly string[]).includes(way))!;
+      if (asked.includes(peer)) continue;
+      if (!offered.includes(peer)) {
+        throw new UsageError(`--${flag} ${way} is ${peerTitles[peer]}'s, which only roofline e2e runs.`);
+      }
+      throw new UsageError(
+        asked.length === 0
+          ? `--${flag} is that of a peer: add --peer ${peer}.`
+          : `--${flag} ${way} is ${peerTitles[peer]}'s: make it --peer ${[...asked, peer].join(',')}.`,
+      );
+    }
+  }
 }

@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
-import { executions, peerExecutions } from '../../execution/kinds.ts';
+import { attentionsOf, modelAttentions, peerAttentions } from '../../attention/kinds.ts';
+import { executions, executionsOf, peerExecutions } from '../../execution/kinds.ts';
 import { modelShape, namedModel } from '../../model/shape.ts';
 import { cellNames, cellWords, type CellNames } from '../../parameters/cell-names.ts';
 import { cellSchema, combinations, settingSchemas, sweepSchemas } from '../../parameters/cell-schema.ts';
 import { dtypeSynonyms } from '../../parameters/dtype-synonyms.ts';
 import { parameter } from '../../parameters/parameter.ts';
-import { peerSetting } from '../../peer/peer-setting.ts';
+import { peerOfExecution, peerTitles } from '../../peer/kinds.ts';
+import { stepPeersSetting } from '../../peer/peer-setting.ts';
 
 /** `forward` runs without a tape; the others compute the loss too. */
 export const modes = ['forward', 'forward-backward', 'train-step'] as const;
@@ -49,16 +50,20 @@ export const stepParameters = {
     },
   }),
   peerAttention: parameter(z.enum(peerAttentions).default('plain'), {
-    ...{ column: 'swept', usual: 'plain', title: "PyTorch's attention", beside: 'attention' },
-    words: (kind) => `PyTorch's ${kind} attention`,
-    flag: { describe: "Attention of PyTorch's model; several are contrasted. plain if not given" },
-  }),
-  peerExecution: parameter(z.enum(peerExecutions).default('eager'), {
-    ...{ column: 'swept', usual: 'eager', title: "PyTorch's execution", beside: 'execution' },
-    words: (way) => `PyTorch ${way}`,
+    ...{ column: 'swept', usual: 'plain', title: "Peer's attention", beside: 'attention' },
+    words: (kind) => `${kind === 'dot-product' ? 'JAX' : 'PyTorch'}'s ${kind} attention`,
     flag: {
       describe:
-        "How PyTorch runs, eager or by torch.compile's modes; several are contrasted. eager if not given",
+        "Attention of the peer's model; several are contrasted. plain of PyTorch if not given, dot-product of JAX always",
+    },
+  }),
+  peerExecution: parameter(z.enum(peerExecutions).default('eager'), {
+    ...{ column: 'swept', usual: 'eager', title: "Peer's execution", beside: 'execution' },
+    words: (way) => `${peerTitles[peerOfExecution(way)]} ${way}`,
+    flag: {
+      describe:
+        "How the peer runs, PyTorch eager, by torch.compile's modes or as one CUDA graph (whole-graph), JAX by one jit; " +
+        'several are contrasted. eager of PyTorch if not given, jit of JAX always',
     },
   }),
   mode: parameter(z.enum(modes), { flag: { describe: 'What a step does', default: modes.join(',') } }),
@@ -86,7 +91,7 @@ export const e2eParameters = z.object({
   ...sweepSchemas(swept),
   ...settingSchemas(stepSettings),
   /** Without one its parameters are not swept. */
-  peer: peerSetting,
+  peer: stepPeersSetting,
 });
 export type E2eParameters = z.infer<typeof e2eParameters>;
 
@@ -107,11 +112,33 @@ type SweptSteps = Omit<
 
 /** All combinations: models outermost, modes innermost. Those of a peer are swept only where there is one. */
 export function expandCells(parameters: SweptSteps): E2eCell[] {
-  const { model, dtype, batch, context, attention, execution, mode, peer } = parameters;
-  const { peerAttention = ['plain'], peerExecution = ['eager'] } = peer ? parameters : {};
-  return combinations({
-    ...{ model, dtype, batch, context, attention, execution, peerAttention, peerExecution, mode },
-  }).map(({ model: { size, shape }, ...cell }) => ({ size, shape, ...cell }));
+  const { model, dtype, batch, context, attention, execution, mode } = parameters;
+  const peerWay = peerWays(parameters);
+  return combinations({ model, dtype, batch, context, attention, execution, peerWay, mode }).map(
+    ({ model: { size, shape }, peerWay: way, mode: each, ...cell }) => ({
+      ...{ size, shape, ...cell, ...way, mode: each },
+    }),
+  );
+}
+
+/** How each peer attends and runs: by those of its ways that were asked for, else by the usual one. */
+function peerWays({
+  peer,
+  peerAttention = [],
+  peerExecution = [],
+}: SweptSteps): Pick<E2eCell, 'peerAttention' | 'peerExecution'>[] {
+  if (!peer) return [{ peerAttention: 'plain', peerExecution: 'eager' }];
+  return [peer].flat().flatMap(({ name }) =>
+    combinations({
+      peerAttention: askedOrUsual(attentionsOf[name], peerAttention),
+      peerExecution: askedOrUsual(executionsOf[name], peerExecution),
+    }),
+  );
+}
+
+function askedOrUsual<Way>(own: readonly Way[], asked: readonly Way[]): readonly Way[] {
+  const named = asked.filter((way) => own.includes(way));
+  return named.length > 0 ? named : own.slice(0, 1);
 }
 
 /** `small · context 256 · batch 4 · train-step · float32`, and what is neither plain nor eager. */

@@ -1,18 +1,21 @@
 import type { Device } from '@roofline/tensor-core';
-import { describeFailure, prepareCell, startPeer } from '../../peer/cell-peer.ts';
-import type { PeerBlock, PeerDescription, TorchPeer } from '../../peer/torch-peer.ts';
+import { describeFailure, prepareCell, startJaxPeer, startPeer } from '../../peer/cell-peer.ts';
+import type { JaxDescription, JaxPeer } from '../../peer/jax-peer.ts';
+import { peerOfExecution } from '../../peer/kinds.ts';
+import type { PeerBlock } from '../../peer/step-peer.ts';
+import type { PeerDescription, TorchPeer } from '../../peer/torch-peer.ts';
 import { UntilFailure } from '../../peer/until-failure.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
 import type { PeerResult } from './result.ts';
 
-/** PyTorch's side of a cell. Its failure does not spoil ours: it becomes part of the result. */
+/** The peer's side of a cell. Its failure does not spoil ours: it becomes part of the result. */
 export class PeerContender {
-  readonly #asked: UntilFailure<TorchPeer>;
+  readonly #asked: UntilFailure<TorchPeer | JaxPeer>;
   readonly #blocks: PeerBlock[] = [];
-  #description: PeerDescription | null = null;
+  #description: PeerDescription | JaxDescription | null = null;
 
-  private constructor(peer: TorchPeer) {
+  private constructor(peer: TorchPeer | JaxPeer) {
     this.#asked = new UntilFailure(peer);
   }
 
@@ -22,9 +25,15 @@ export class PeerContender {
     device: Device,
   ): Promise<PeerContender> {
     const { warmup } = context.settings;
-    const contender = new PeerContender(startPeer(device));
+    const start = peerOfExecution(cell.peerExecution) === 'jax' ? startJaxPeer : startPeer;
+    const contender = new PeerContender(start(device));
     await contender.#asked.attempt(async (peer) => {
-      contender.#description = await prepareCell(peer, cell, context, device);
+      contender.#description = await prepareCell<PeerDescription | JaxDescription>(
+        peer,
+        cell,
+        context,
+        device,
+      );
       if (warmup > 0) await peer.run(warmup);
       await peer.resetPeakMemory();
     });
@@ -42,15 +51,18 @@ export class PeerContender {
     await this.#asked.peer.close();
     const { failure } = this.#asked;
     if (failure !== null) return describeFailure(failure);
-    const names = Object.keys(blocks[0]!.phasesMs);
+    const [first] = blocks;
+    const backToBackMs = blocks.flatMap((block) => block.backToBackMs ?? []);
     return {
       status: 'ok',
       ...this.#description!,
       deviceMs: blocks.flatMap((block) => block.deviceMs),
       wallMs: blocks.flatMap((block) => block.wallMs),
       phasesMs: Object.fromEntries(
-        names.map((name) => [name, blocks.flatMap((block) => block.phasesMs[name]!)]),
+        Object.keys(first!.phasesMs).map((name) => [name, blocks.flatMap((block) => block.phasesMs[name]!)]),
       ),
+      ...(backToBackMs.length > 0 && { backToBackMs }),
+      ...(first!.loss !== undefined && { loss: blocks.at(-1)!.loss }),
       ...memory,
     };
   }

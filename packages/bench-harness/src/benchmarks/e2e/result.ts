@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { sampleList, timeList } from '../../measuring/statistics.ts';
 import { compilation } from '../../execution/compilation.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
+import { jaxReadyReply } from '../../peer/jax-peer.ts';
 import { readyReply } from '../../peer/torch-peer.ts';
 
 export const phaseNames = ['forward', 'backward', 'optimizer'] as const;
@@ -19,8 +20,12 @@ const phaseWork = z.object({ flops: z.number(), bytes: z.number() });
 const peerResult = z.discriminatedUnion('status', [
   stepTimes.extend({
     status: z.literal('ok'),
-    ...readyReply.shape,
-    /** Null on the CPU, where PyTorch does not count. */
+    ...readyReply.extend(jaxReadyReply.shape).partial({ torch: true, jax: true, attention: true }).shape,
+    /** Of as many steps, each begun before the one before had ended: JAX's. Its steps one by one only the host can time. */
+    backToBackMs: timeList.optional(),
+    /** Of the last step, where the peer looked at it. */
+    loss: z.number().nullish(),
+    /** Null on the CPU, where peers do not count. JAX's peaks are those of its process, compilation included. */
     peakAllocatedBytes: z.number().nullable(),
     peakReservedBytes: z.number().nullable(),
   }),

@@ -3,6 +3,7 @@ import { executions } from '../../execution/kinds.ts';
 import { divergingNumber } from '../../measuring/statistics.ts';
 import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
 import { parameter } from '../../parameters/parameter.ts';
+import { peerSetting } from '../../peer/peer-setting.ts';
 import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
@@ -14,6 +15,7 @@ export const studies = ['accumulation', 'dtypes', 'accuracy', 'loss', 'speed'] a
 
 export const precisionParameters = e2eParameters.extend({
   study: z.array(z.enum(studies)).min(1),
+  peer: peerSetting,
   /** Steps of the loss curves. */
   lossSteps: z.int().positive(),
 });

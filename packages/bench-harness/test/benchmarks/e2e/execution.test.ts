@@ -40,6 +40,42 @@ describe('the execution of a cell', () => {
     ]);
   });
 
+  it('is, of several peers, that of each: as asked for, or else the usual one', () => {
+    const named = (name: 'torch' | 'jax') => ({ name, version: '1' });
+    const ways = (...names: ('torch' | 'jax')[]) => {
+      const peers = names.map(named);
+      return expandCells(
+        e2eParameters.parse({
+          model: [{ size: toyCell.size, shape: toyCell.shape }],
+          ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'], attention: ['plain'] },
+          ...{
+            warmup: 0,
+            steps: 1,
+            seed: 0,
+            execution: ['eager'],
+            peer: peers.length > 1 ? peers : peers[0],
+          },
+          ...{ peerAttention: ['sdpa'], peerExecution: ['compile', 'whole-graph'] },
+        }),
+      ).map(({ peerAttention, peerExecution }) => `${peerAttention} ${peerExecution}`);
+    };
+    expect(ways('torch', 'jax')).toEqual(['sdpa compile', 'sdpa whole-graph', 'dot-product jit']);
+    expect(ways('jax')).toEqual(['dot-product jit']);
+  });
+
+  it.each([
+    ['e2e --peer-execution jit', '--peer-execution is that of a peer: add --peer jax.'],
+    ['e2e --peer jax --peer-attention sdpa', "--peer-attention sdpa is PyTorch's: make it --peer jax,torch."],
+    [
+      'profile --peer torch --peer-execution jit',
+      "--peer-execution jit is JAX's, which only roofline e2e runs.",
+    ],
+  ])('is refused where its peer is not measured: %s', async (command, message) => {
+    const { exitCode, stderr } = await runMain(command.split(' '));
+    expect(stderr).toContain(message);
+    expect(exitCode).toBe(2);
+  });
+
   it('is eager in records from before there was another, and named where it is not', () => {
     const { execution: _, peerExecution: __, ...older } = toyCell;
     expect(e2eCell.parse(older)).toEqual(toyCell);

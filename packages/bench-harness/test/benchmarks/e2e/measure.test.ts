@@ -10,6 +10,7 @@ const mocks = vi.hoisted(() => ({
   device: vi.fn(),
   createWorkload: vi.fn(),
   startPeer: vi.fn(),
+  startJaxPeer: vi.fn(),
   prepareCell: vi.fn(),
 }));
 vi.mock('@roofline/tensor-core', () => ({ device: mocks.device }));
@@ -17,6 +18,7 @@ vi.mock('../../../src/benchmarks/e2e/workload.ts', () => ({ createWorkload: mock
 vi.mock('../../../src/peer/cell-peer.ts', async (original) => ({
   ...(await original<typeof import('../../../src/peer/cell-peer.ts')>()),
   startPeer: mocks.startPeer,
+  startJaxPeer: mocks.startJaxPeer,
   prepareCell: mocks.prepareCell,
 }));
 
@@ -196,6 +198,28 @@ describe('measureE2e with a peer', () => {
       '2/9 warm-up',
       ...[3, 4, 5, 6, 7, 8, 9].map((done) => `${done}/9 steps`),
     ]);
+  });
+
+  it('records steps of JAX back to back as well, and its last loss', async () => {
+    setUpPeer();
+    let blocks = 0;
+    const run = async (count: number) => {
+      blocks += 1;
+      const samples = (ms: number) => Array.from({ length: count }, () => ms);
+      const stepByStep = { deviceMs: samples(9), wallMs: samples(9), phasesMs: {} };
+      return { ...stepByStep, backToBackMs: samples(blocks), loss: 4 / blocks };
+    };
+    mocks.startJaxPeer.mockReturnValue({ ...mocks.startPeer(), run });
+    mocks.prepareCell.mockResolvedValue({ jax: '0.11', python: '3.12', device: 'Toy', attention: 'cudnn' });
+    const cell: E2eCell = { ...toyCell, peerAttention: 'dot-product', peerExecution: 'jit' };
+    const settings = { warmup: 1, steps: 3, seed: 3, peer: { name: 'jax' as const, version: '0.11' } };
+    const { peer } = await measureE2e(cell, { settings, deviceLabel: 'cuda:2', progress });
+    expect(peer).toEqual({
+      ...{ status: 'ok', jax: '0.11', python: '3.12', device: 'Toy', attention: 'cudnn' },
+      ...{ deviceMs: [9, 9, 9], wallMs: [9, 9, 9], phasesMs: {} },
+      ...{ backToBackMs: [2, 3, 3], loss: 4 / 3, peakAllocatedBytes: 11, peakReservedBytes: 12 },
+    });
+    expect(mocks.prepareCell.mock.calls[0]!.slice(1)).toEqual([cell, expect.anything(), device]);
   });
 
   it('runs no warm-up for zero steps', async () => {

@@ -182,6 +182,70 @@ describe('e2e report', () => {
     ]);
   });
 
+  describe('beside several peers', () => {
+    const torch = { ...peer, deviceMs: [20, 20, 20, 20] };
+    const { torch: _, ...unnamed } = peer;
+    const jax = (ms: number) => ({ ...unnamed, jax: '0.11.0', backToBackMs: [ms, ms, ms, ms], wallMs: [30] });
+    const step = (cell: Partial<E2eCell>, theirs: E2eResult['peer'], scale = 1) =>
+      toyRecord(cell, { result: { ...toyResult(scale), peer: theirs } });
+    const whole = { peerExecution: 'whole-graph', peerAttention: 'sdpa' } as const;
+    const jit = { peerExecution: 'jit', peerAttention: 'dot-product' } as const;
+    const several = (jaxMs: number) => [
+      ...[step(whole, torch), step(jit, jax(16)), step({ ...jit, context: 32 }, jax(jaxMs))],
+      step({ ...whole, context: 32 }, torch),
+    ];
+    const tables = (records: ReturnType<typeof several>) =>
+      e2eBenchmark
+        .toReport(records)
+        .sections.flatMap(({ blocks }) => blocks)
+        .filter((block) => block.kind === 'table');
+
+    it('names the strongest of each step, whose time counts', () => {
+      const { summary, chart } = e2eBenchmark.toReport(several(25));
+      expect(summary.slice(0, 2)).toEqual([
+        'Of the time of the strongest peer, mode `train-step` takes **0.56×** (0.50× to 0.63×).',
+        'The strongest peer is JAX 0.11.0 (jit) for small, context 16. It is PyTorch 2.11.0 (whole-graph) for small, context 32.',
+      ]);
+      expect(e2eBenchmark.toReport(several(15)).summary[1]).toBe(
+        'The strongest peer is JAX 0.11.0 (jit), throughout.',
+      );
+      expect((chart as Plot).title).toBe('A training step beside the strongest peer');
+      expect((chart as Plot).series.map(({ points }) => points.map(({ y }) => y))).toEqual([
+        [expect.closeTo(10), expect.closeTo(10)],
+        [16, 20],
+      ]);
+    });
+
+    it('has a table of the strongest, and one of all', () => {
+      const [strongest, all] = tables(several(25)).filter(({ id }) => id.startsWith('beside-'));
+      expect(strongest).toMatchObject({ id: 'beside-the-strongest', title: 'Beside the strongest peer' });
+      expect(strongest!.rows.map(({ peer, peerMs, ratio }) => [peer, peerMs, ratio])).toEqual([
+        ['JAX 0.11.0', 16, expect.closeTo(0.625)],
+        ['PyTorch 2.11.0', 20, expect.closeTo(0.5)],
+      ]);
+      expect(all!.title).toBe('Beside PyTorch and JAX');
+      expect(all!.rows.map(({ peerMs, peerStepMs }) => [peerMs, peerStepMs])).toEqual([
+        [20, undefined],
+        [16, 30],
+        [25, 30],
+        [20, undefined],
+      ]);
+      expect(all!.columns.map(({ label }) => label)).toEqual(
+        expect.arrayContaining(['Beside', 'Peer', 'Step by step', 'Ours / peer', "Peer's execution"]),
+      );
+    });
+
+    it('names one alone as it is called', () => {
+      const records = [step(jit, jax(16))];
+      const [table] = tables(records).filter(({ id }) => id.startsWith('beside-'));
+      expect(table!.title).toBe('Beside JAX');
+      expect(table!.columns.map(({ label }) => label)).toEqual(expect.arrayContaining(['JAX', 'Ours / JAX']));
+      const { summary, chart } = e2eBenchmark.toReport(records);
+      expect(summary[0]).toBe('Of the time of JAX 0.11.0 (jit), mode `train-step` takes **0.63×**.');
+      expect((chart as Plot).title).toBe('A training step beside JAX 0.11.0');
+    });
+  });
+
   it('warns of a wide spread', () => {
     const notes = report.sections.flatMap(({ blocks }) => blocks).filter(({ kind }) => kind === 'note');
     expect(notes).toEqual([

@@ -1,29 +1,34 @@
 import { formatDuration, formatPercent, formatRatio, type Block } from '@roofline/reports';
 import { replaysGraphs } from '../../../execution/kinds.ts';
+import { peerOfExecution, peerTitles } from '../../../peer/kinds.ts';
 import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import { peerFailures } from '../../../report/peer-failures.ts';
 import { meanAndRange } from '../../../report/values-in-words.ts';
 import { e2eDtypes, modes, sizeName, stepNames, type E2eDType, type Mode } from '../parameters.ts';
 import { flopsPerSecond, peerOf, type MeasuredStep, type StepMeasurement } from './measured.ts';
+import {
+  besideStrongest,
+  comparedSteps,
+  hasSeveralPeers,
+  peerWays,
+  strongestFinding,
+  titleOfPeers,
+} from './peers.ts';
 
 type Steps = readonly StepMeasurement[];
 
 /** Every mode in one sentence: its ratio, or the geometric mean of several with the least and the most. */
 export function ratioFinding(steps: Steps): string[] {
-  const measured = measuredOf(steps);
+  const compared = comparedSteps(steps);
+  if (compared.length === 0) return [];
+  const strongest = besideStrongest(compared);
   const told = modes.flatMap((mode) => {
-    const ratios = measured.flatMap((step) =>
-      step.cell.mode === mode ? (peerOf(step)?.ratio.ratio ?? []) : [],
-    );
+    const ratios = strongest.flatMap((step) => (step.cell.mode === mode ? peerOf(step)!.ratio.ratio : []));
     return ratios.length === 0 ? [] : [`mode \`${mode}\` takes ${meanAndRange(ratios)}`];
   });
-  if (told.length === 0) return [];
-  const peers = measured.flatMap(({ cell, result: { peer } }) =>
-    peer?.status === 'ok' ? [{ version: peer.torch, execution: cell.peerExecution }] : [],
-  );
-  const ways = [...new Set(peers.map(({ execution }) => execution))].join(' and ');
-  return [`Of the time of PyTorch ${peers[0]!.version} (${ways}), ${told.join(', ')}.`];
+  const whose = hasSeveralPeers(compared) ? 'the strongest peer' : peerWays(strongest);
+  return [`Of the time of ${whose}, ${told.join(', ')}.`, ...strongestFinding(steps)];
 }
 
 export function roofFinding(steps: Steps): string[] {
@@ -47,13 +52,15 @@ export function roofFinding(steps: Steps): string[] {
 }
 
 export function memoryFinding(steps: Steps): string[] {
-  const measured = measuredOf(steps);
-  const ratios = measured.flatMap((step) => peerOf(step)?.memoryRatio ?? []);
+  const compared = comparedSteps(steps);
+  const ratios = compared.flatMap((step) => peerOf(step)!.memoryRatio ?? []);
   if (ratios.length === 0) return [];
   const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
-  const reserved = measured.some(({ cell }) => replaysGraphs(cell.peerExecution));
+  const reserved = compared.some(({ cell }) => replaysGraphs(cell.peerExecution));
   const counted = reserved ? ', of reserved memory where that replays CUDA graphs' : '';
-  return [`Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of PyTorch${counted}.`];
+  return [
+    `Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of ${titleOfPeers(compared)}${counted}.`,
+  ];
 }
 
 /** How much lower precisions gain, and how that follows the size of the model. */
@@ -85,8 +92,10 @@ function trend(values: readonly number[]): string {
   return isFalling ? ': the gain shrinks with the size' : '';
 }
 
-/** Why steps of PyTorch have no time to compare with ours. */
+/** Why steps of a peer have no time to compare with ours. */
 export function peerNotes(steps: Steps): Block[] {
-  const peers = steps.map(({ name, result }) => ({ name, peer: result?.peer }));
+  const peers = steps.map(({ name, cell, result }) => ({
+    ...{ name, peer: result?.peer, title: peerTitles[peerOfExecution(cell.peerExecution)] },
+  }));
   return peerFailures(peers).map((text) => ({ kind: 'note', tone: 'warning', text }));
 }

@@ -33,6 +33,7 @@ export function optimizerTraffic(step: MeasuredStep): number | null {
 
 /** A peer's side of a step. */
 export interface PeerSide {
+  /** On the device; of a peer whose steps only the host can time, that of its steps back to back. */
   readonly time: Summary;
   /** Our time over its. */
   readonly ratio: RatioEstimate;
@@ -47,9 +48,10 @@ export const peerOf = workedOut(({ result, cell }: MeasuredStep): PeerSide | nul
   if (peer?.status !== 'ok') return null;
   const counted = replaysGraphs(cell.peerExecution) ? 'peakReservedBytes' : 'peakAllocatedBytes';
   const peakBytes = peer[counted];
+  const theirs = peer.backToBackMs ?? peer.deviceMs;
   return {
-    time: summarize(peer.deviceMs),
-    ratio: ratioOfMedians(deviceMs, peer.deviceMs),
+    time: summarize(theirs),
+    ratio: ratioOfMedians(deviceMs, theirs),
     peakBytes,
     memoryRatio: peakBytes === null ? null : memory[counted] / peakBytes,
   };

@@ -5,6 +5,7 @@ import { plotsOf, seriesOf, liesFarApart, type PlottedValue } from '../../../rep
 import { e2eDtypes, modes, stepNames, type E2eCell } from '../parameters.ts';
 import { phaseNames } from '../result.ts';
 import { peerOf, phasesMs, type MeasuredStep, type StepMeasurement } from './measured.ts';
+import { besideStrongest, comparedSteps, hasSeveralPeers, headOfPeers, titleOfPeers } from './peers.ts';
 
 type Steps = readonly StepMeasurement[];
 type Name = (step: StepMeasurement) => string;
@@ -85,16 +86,17 @@ function withoutNotes({ name, points }: Series): Series {
 }
 
 function ratioPlot(steps: Steps, name: Name): Plot[] {
-  const compared = measuredOf(steps).filter((step) => peerOf(step) !== null);
+  const compared = comparedSteps(steps);
+  const [title, head] = [titleOfPeers(compared), headOfPeers(compared)];
   return modelBars({
-    ...{ id: 'ratio-to-pytorch', title: 'Our time over that of PyTorch' },
+    ...{ id: 'ratio-to-pytorch', title: `Our time over that of ${title}` },
     caption: 'Ratio of the medians of steps measured in turn, with its 95 % interval; lower is faster.',
-    y: { label: 'Ours / PyTorch', scale: 'linear' },
+    y: { label: `Ours / ${head}`, scale: 'linear' },
     series: byMode(compared, name, (step) => {
       const { ratio } = peerOf(step)!;
       return { y: ratio.ratio, ...errorBarOf(ratio) };
     }),
-    references: [{ label: 'PyTorch', y: 1 }],
+    references: [{ label: head, y: 1 }],
   });
 }
 
@@ -104,14 +106,21 @@ const titles = {
   'train-step': 'A training step',
 } as const;
 
-/** Median times by model: ours next to PyTorch's, or next to the floor where no peer ran; none where nothing was measured. */
+/**
+ * Median times by model: ours next to the peer's, of several the strongest, or next to the floor where no peer ran; none where
+ * nothing was measured.
+ */
 export function headline(all: Steps): Plot | null {
-  const steps = ofFullestMode(all);
+  const measured = ofFullestMode(all);
+  const compared = comparedSteps(measured);
+  const hasSeveral = hasSeveralPeers(compared);
+  const steps = hasSeveral ? besideStrongest(compared) : measured;
   const [first] = steps;
   if (!first) return null;
   const names = stepNames(steps, named);
   const dtypes = e2eDtypes.filter((dtype) => steps.some(({ cell }) => cell.dtype === dtype));
-  const hasPeer = steps.some((step) => peerOf(step) !== null);
+  const hasPeer = compared.length > 0;
+  const peer = hasSeveral ? 'the strongest peer' : titleOfPeers(compared);
   const series = dtypes.flatMap((dtype) => {
     const shown = seriesOf<MeasuredStep>(
       {
@@ -119,7 +128,7 @@ export function headline(all: Steps): Plot | null {
         y: {
           Roofline: ({ time }) => time!.median,
           ...(hasPeer
-            ? { PyTorch: (step) => peerOf(step)?.time.median }
+            ? { [peer]: (step) => peerOf(step)?.time.median }
             : { floor: ({ floorMs }) => floorMs }),
         },
       },
@@ -128,7 +137,7 @@ export function headline(all: Steps): Plot | null {
     return dtypes.length === 1 ? shown : shown.map((each) => ({ ...each, name: `${each.name}, ${dtype}` }));
   });
   const beside = hasPeer
-    ? `beside PyTorch${versionOf(steps)}`
+    ? `beside ${peer}${hasSeveral ? '' : versionOf(steps)}`
     : 'and the least that the measured ceilings allow';
   const shared = [...(dtypes.length === 1 ? dtypes : []), names.shared].filter(Boolean).join(', ');
   return {
@@ -155,7 +164,9 @@ export function ofFullestMode(steps: Steps): MeasuredStep[] {
 /** ` 2.11.0`, or nothing where several ran. */
 function versionOf(steps: readonly MeasuredStep[]): string {
   const versions = new Set(
-    steps.flatMap(({ result: { peer } }) => (peer?.status === 'ok' ? peer.torch.replace(/\+.*/, '') : [])),
+    steps.flatMap(({ result: { peer } }) =>
+      peer?.status === 'ok' ? (peer.torch ?? peer.jax ?? '').replace(/\+.*/, '') : [],
+    ),
   );
   return versions.size === 1 ? ` ${[...versions][0]}` : '';
 }

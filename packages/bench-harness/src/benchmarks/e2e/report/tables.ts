@@ -10,7 +10,16 @@ import {
   roofColumns,
   timeColumns,
 } from '../../../report/standard-columns.ts';
+import { capitalize } from '../../../parameters/words.ts';
 import { stepParameters } from '../parameters.ts';
+import {
+  besideStrongest,
+  comparedSteps,
+  hasSeveralPeers,
+  headOfPeers,
+  peerVersion,
+  titleOfPeers,
+} from './peers.ts';
 import {
   flopsPerSecond,
   optimizerTraffic,
@@ -67,12 +76,20 @@ const columns: readonly ColumnOf<MeasuredStep>[] = [
   column.ms('wallMedianMs', 'Wall clock', ({ result }) => summarize(result.wallMs).median, {
     description: "Median of a whole step by the host's clock.",
   }),
-  column.ms('peerMs', 'PyTorch', (step) => peerOf(step)?.time.median, {
-    ...{ shown: 'filled', description: 'Median, measured in turn.' },
+  column.text('peer', 'Beside', (step) => peerOf(step) && peerVersion(step), { shown: differInPeer }),
+  column.ms('peerMs', 'Peer', (step) => peerOf(step)?.time.median, {
+    ...{
+      shown: 'filled',
+      description:
+        'Median, measured in turn; of JAX back to back, each step begun before the last had ended.',
+    },
   }),
-  column.ratio('ratio', 'Ours / PyTorch', (step) => peerOf(step)?.ratio.ratio, {
+  column.ms('peerStepMs', 'Step by step', (step) => peerStepMs(step), {
+    ...{ shown: 'filled', description: "Median of JAX's steps one by one, by the host's clock." },
+  }),
+  column.ratio('ratio', 'Ours / peer', (step) => peerOf(step)?.ratio.ratio, {
     ...{ emphasis: 'strong', shown: 'filled' },
-    description: 'Ratio of the medians: below 1 is faster than PyTorch.',
+    description: 'Ratio of the medians: below 1 is faster than the peer.',
   }),
   column.text('ratioInterval', '95 % interval', (step) => intervalOf(step), {
     ...{ align: 'right', qualifies: 'ratio', shown: 'filled' },
@@ -81,10 +98,19 @@ const columns: readonly ColumnOf<MeasuredStep>[] = [
   column.ratio('memoryRatio', 'Memory ratio', (step) => peerOf(step)?.memoryRatio, {
     shown: 'filled',
     description:
-      "Our peak memory over PyTorch's; where that replays CUDA graphs (reduce-overhead, max-autotune), of reserved memory, " +
-      'for it does not count what graphs work in as allocated.',
+      "Our peak memory over the peer's; where PyTorch replays CUDA graphs (reduce-overhead, max-autotune, whole-graph), of " +
+      'reserved memory, for it does not count what graphs work in as allocated.',
   }),
 ];
+
+/** Of a peer whose time is that of steps back to back. */
+function peerStepMs({ result: { peer } }: MeasuredStep): number | undefined {
+  return peer?.status === 'ok' && peer.backToBackMs ? summarize(peer.wallMs).median : undefined;
+}
+
+function differInPeer(steps: readonly MeasuredStep[]): boolean {
+  return new Set(steps.filter((step) => peerOf(step) !== null).map(peerVersion)).size > 1;
+}
 
 function intervalOf(step: MeasuredStep): string | undefined {
   const peer = peerOf(step);
@@ -106,7 +132,14 @@ function factsOf(step: MeasuredStep): Row {
 
 const times = ['meanMs', 'medianMs', 'tokensPerSecond', 'teraflopsPerSecond', 'gigaflopsPerSecond'];
 const roofAndMemory = ['floorMs', 'roofShare', 'peakBytes'];
-const peer = ['peerMs', 'ratio', 'ratioInterval', 'memoryRatio'];
+/** The columns of the peers of these rows. */
+function peerColumns(steps: readonly StepMeasurement[]): NonNullable<TableOf<MeasuredStep>['shows']> {
+  const head = headOfPeers(comparedSteps(steps));
+  return [
+    ...['peer', { key: 'peerMs', label: capitalize(head) }, 'peerStepMs'],
+    ...[{ key: 'ratio', label: `Ours / ${head}` }, 'ratioInterval', 'memoryRatio'],
+  ];
+}
 
 const timeTable: TableOf<MeasuredStep> = {
   ...{ id: 'step-times', title: 'Time of one step', parameters: stepParameters, columns, facts: factsOf },
@@ -115,7 +148,7 @@ const timeTable: TableOf<MeasuredStep> = {
 
 /** One row a cell: its time, its distance from the roof, and the peer's next to it where one ran. */
 export function stepTable(steps: readonly StepMeasurement[]): Table {
-  const shows = [...timeTable.shows!, 'optimizerCopyShare', ...peer];
+  const shows = [...timeTable.shows!, 'optimizerCopyShare', ...peerColumns(steps)];
   // Only rows with a result are asked for values.
   return tableOf({ ...timeTable, shows, caption: productsOfPeer }, steps as readonly MeasuredStep[]);
 }
@@ -125,18 +158,24 @@ export function stepTimes(steps: readonly StepMeasurement[]): Table[] {
   return [tableOf(timeTable, steps as readonly MeasuredStep[])];
 }
 
-/** Ours compared with PyTorch, where a peer ran. */
+/** Ours compared with peers, where one ran; where several did, with the strongest of each step first. */
 export function peerTable(steps: readonly StepMeasurement[]): Table[] {
-  const compared = measuredOf(steps).filter((step) => peerOf(step) !== null);
-  return tablesOf(
-    {
-      ...{ ...timeTable, id: 'beside-pytorch', title: 'Beside PyTorch' },
-      caption: (steps) =>
-        ['Steps of both in turn, in one sitting.', productsOfPeer(steps)].filter(Boolean).join(' '),
-      shows: [{ key: 'medianMs', label: 'Ours', description: 'Median.' }, ...peer],
-    },
-    compared,
-  );
+  const compared = comparedSteps(steps);
+  const beside = (id: string, title: string, rows: readonly MeasuredStep[]) =>
+    tablesOf(
+      {
+        ...{ ...timeTable, id, title },
+        caption: (steps) =>
+          ['Steps of both in turn, in one sitting.', productsOfPeer(steps)].filter(Boolean).join(' '),
+        shows: [{ key: 'medianMs', label: 'Ours', description: 'Median.' }, ...peerColumns(rows)],
+      },
+      rows,
+    );
+  const strongest = hasSeveralPeers(compared) ? besideStrongest(compared) : [];
+  return [
+    ...beside('beside-the-strongest', 'Beside the strongest peer', strongest),
+    ...beside('beside-pytorch', `Beside ${titleOfPeers(compared)}`, compared),
+  ];
 }
 
 /** Where the time of a step goes, unless only forward passes were measured. */
