@@ -1,0 +1,159 @@
+import type { CudaProperties } from '@roofline/cuda';
+import type { UpdateByProducts } from '../../op/kernel-rewrites.ts';
+import { bytesOf, costOf } from '../../op/cost.ts';
+import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
+import { isIntermediate } from '../graph/liveness.ts';
+import type { Call, Operand } from '../graph/graph.ts';
+import { membersOf } from './fused-ops.ts';
+import { isWeightGradient } from './merge-gradients.ts';
+import { leaveAsIs } from './operands.ts';
+import {
+  type TensorUpdate,
+  type Update,
+  type UpdateNumbers,
+  partialUpdate,
+  updatedBy,
+} from './partial-update.ts';
+import type { Rewrite } from './rewrite.ts';
+
+/** A tensor whose gradient is a product that only its update reads. */
+export interface ProductUpdate {
+  readonly tensor: TensorUpdate;
+  /** The same with the product's operands, dy and x, in place of the gradient. */
+  readonly byProduct: TensorUpdate;
+  readonly product: Call;
+  /** The place of the last call that must precede both. */
+  readonly readyAfter: number;
+}
+
+/**
+ * Groups of tensors whose gradients the update's own kernel can multiply, so that they are never in memory. A product of
+ * several gradients, as of weights that share an input, is taken apart if all of them can be. `lastConflict` gives the place
+ * of the last call before `call` with which the update of one tensor may not change places.
+ */
+export function productUpdates(
+  rewrite: Rewrite,
+  call: Call,
+  update: Update,
+  properties: CudaProperties,
+  lastConflict: (tensor: TensorUpdate) => number,
+): ProductUpdate[][] {
+  const { byProducts, roles, written } = update.byTensor;
+  if (!byProducts || roles !== written + 1) return [];
+  const byGradient = Map.groupBy(update.tensors, (tensor) => updatedBy(update, tensor)[0]!.storage);
+  const found = [...byGradient].flatMap(([storage, tensors]) => {
+    const product = onlyMaker(rewrite, storage, call);
+    if (!product) return [];
+    const made = rewrite.placeOf(product);
+    const parts = tensors.flatMap((tensor) => {
+      const byProduct = withProduct(update, tensor, product);
+      if (!byProduct || !mayBeTaken(rewrite, byProducts, properties, byProduct, product)) return [];
+      return { tensor, byProduct, product, readyAfter: Math.max(made, lastConflict(byProduct)) };
+    });
+    return parts.length === tensors.length ? parts : [];
+  });
+  found.sort((a, b) => a.readyAfter - b.readyAfter);
+  return grouped(found, byProducts.mostTensors, byProducts.enoughElements(properties));
+}
+
+/** The call that updates a group. */
+export function updateByProducts(
+  update: Update,
+  group: readonly ProductUpdate[],
+  numbers: UpdateNumbers,
+): Call {
+  const { call, byTensor } = update;
+  const products = group.map(({ product }) => product);
+  const tensors = group.map(({ byProduct }) => byProduct);
+  const merged = partialUpdate(update, tensors, numbers, {
+    name: `${call.op.name}ByProducts`,
+    launch: byTensor.byProducts!.launch,
+    strided: true,
+    cost: (inputs, outputs) => {
+      const [dys, xs] = [0, 1]
+        .map((i) => byTensor.written + i)
+        .map((role) => inputs.slice(role * group.length, (role + 1) * group.length));
+      const written = outputs.slice(0, byTensor.written * group.length);
+      const flopsOfProducts = dys!.reduce(
+        (sum, { shape: [m, k] }, i) => sum + 2 * m! * k! * xs![i]!.shape[1]!,
+        0,
+      );
+      const { flops } = costOf(call.op, inputs, written, undefined as never);
+      const bytesMoved = 2 * bytesOf(written) + bytesOf(dys!) + bytesOf(xs!);
+      return { flops: flops + flopsOfProducts, bytesMoved, boundBy: 'memory' };
+    },
+  });
+  return { ...merged, members: membersOf([...new Set(products), call]) };
+}
+
+/** The product that alone makes an intermediate storage of gradients, which only `reader` uses after it. */
+function onlyMaker({ graph, uses }: Rewrite, storage: number, reader: Call): Call | null {
+  if (!isIntermediate(graph, storage)) return null;
+  const [product, user, ...others] = uses.get(storage)!;
+  if (user !== reader || others.length > 0 || !isWeightGradient(product!)) return null;
+  const [output] = product!.outputs as [Operand];
+  const { scale } = product!.attributes as MatmulAttributes;
+  return output.dtype === 'float32' && output.isContiguous && scale === 1 ? product! : null;
+}
+
+/** A tensor with those rows of the product that are its gradient; null where its gradient is anything else. */
+function withProduct(update: Update, tensor: TensorUpdate, { inputs, outputs }: Call): TensorUpdate | null {
+  const [gradient] = updatedBy(update, tensor) as [Operand];
+  const [dy, x] = inputs as [Operand, Operand];
+  const [m, n] = gradient.shape;
+  const from = (gradient.offset - outputs[0]!.offset) / x.shape[1]!;
+  const isRows = gradient.isContiguous && gradient.shape.length === 2 && n === x.shape[1];
+  if (!isRows || !Number.isInteger(from) || from < 0 || from + m! > dy.shape[0]!) return null;
+  const rows: Operand = {
+    ...dy,
+    shape: [m!, dy.shape[1]!],
+    offset: dy.offset + from * dy.strides[0]!,
+    size: (dy.size / dy.shape[0]!) * m!,
+    byteLength: (dy.byteLength / dy.shape[0]!) * m!,
+  };
+  return { ...tensor, inputs: [...tensor.inputs.slice(0, update.byTensor.written), rows, x] };
+}
+
+/**
+ * Whether a kernel takes the tensor, and the product's operands stay as they are: the product may then run any time later. What
+ * other updates write, which may move as well, is none of them.
+ */
+function mayBeTaken(
+  rewrite: Rewrite,
+  byProducts: UpdateByProducts,
+  properties: CudaProperties,
+  { inputs, outputs, copy }: TensorUpdate,
+  product: Call,
+): boolean {
+  const [dy, x] = inputs.slice(-2) as [Operand, Operand];
+  const made = rewrite.placeOf(product);
+  const later = [dy, x].flatMap(({ storage }) =>
+    rewrite.uses.get(storage)!.filter((user) => rewrite.placeOf(user) > made),
+  );
+  // An argument's memory begins where its first element does.
+  const isAligned = ({ storage }: Operand) => rewrite.graph.storages[storage]!.source.kind !== 'argument';
+  return (
+    [...inputs, ...outputs, ...(copy ? [copy] : [])].every(isAligned) &&
+    leaveAsIs(later, [dy, x]) &&
+    byProducts.takes(properties, outputs, copy, { dy, x })
+  );
+}
+
+/** Groups of tensors that are updated together, each worth a call of its own but for the last. */
+function grouped(
+  found: readonly ProductUpdate[],
+  mostTensors: number,
+  enoughElements: number,
+): ProductUpdate[][] {
+  const groups: ProductUpdate[][] = [];
+  let elements = Infinity;
+  for (const each of found) {
+    if (elements >= enoughElements || groups.at(-1)!.length === mostTensors) {
+      groups.push([]);
+      elements = 0;
+    }
+    groups.at(-1)!.push(each);
+    elements += each.tensor.outputs[0]!.size;
+  }
+  return groups;
+}
