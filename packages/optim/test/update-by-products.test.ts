@@ -17,8 +17,10 @@ import {
 import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { mergeWeightGradients } from '../../tensor-core/src/compile/passes/merge-gradients.ts';
+import { productFacts } from '../../tensor-core/src/compile/passes/product-facts.ts';
 import { updateEarly } from '../../tensor-core/src/compile/passes/update-early.ts';
 import { namesAfter } from '../../tensor-core/test/compile/passes/names-after.ts';
+import { graphOf } from '../../tensor-core/test/compile/traced-graph.ts';
 import { AdamW, type Optimizer, SGD } from '../src/index.ts';
 
 // Each condition for the update to multiply its gradient, met and not, on a GPU that calculates nothing.
@@ -199,6 +201,14 @@ describe('several weights', () => {
 
   it('take a merged product apart', () => {
     expect(merged(steps(3))).toBe('adamwByProducts');
+  });
+
+  it.each([1, 3])('of %i are counted, and not as merged', (count) => {
+    const { graph } = graphOf(steps(count));
+    const facts = productFacts(graph, updateEarly(mergeWeightGradients(graph), device.facts));
+    expect(facts).toEqual({
+      ...{ accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0, multipliedGradients: count },
+    });
   });
 
   it('leave a merged product whole where one gradient is read', () => {

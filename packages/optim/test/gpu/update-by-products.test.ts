@@ -39,7 +39,7 @@ function trainer(dtype: Low, optimizerOptions: Partial<typeof options> = options
         w.grad = keep(matmul(transpose(dy), x, { dtype: 'float32' }));
       });
       optimizer.step();
-      for (const w of weights) w.grad = null;
+      optimizer.zeroGrad();
       return values[0]!;
     });
   return { weights, optimizer, step };

@@ -26,6 +26,8 @@ export interface ProductUpdate {
   readonly readyAfter: number;
 }
 
+const productsOf = new WeakMap<Call['op'], readonly Pick<Call, 'inputs'>[]>();
+
 /**
  * Groups of tensors whose gradients the update's own kernel can multiply, so that they are never in memory. A product of
  * several gradients, as of weights that share an input, is taken apart if all of them can be. `lastConflict` gives the place
@@ -83,7 +85,16 @@ export function updateByProducts(
       return { flops: flops + flopsOfProducts, bytesMoved, boundBy: 'memory' };
     },
   });
+  productsOf.set(
+    merged.op,
+    tensors.map(({ inputs }) => ({ inputs: inputs.slice(-2) })),
+  );
   return { ...merged, members: membersOf([...new Set(products), call]) };
+}
+
+/** The operands of each gradient that a call of `updateByProducts` multiplies; none for other calls. */
+export function productsInUpdate({ op }: Pick<Call, 'op'>): readonly Pick<Call, 'inputs'>[] {
+  return productsOf.get(op) ?? [];
 }
 
 /** The product that alone makes an intermediate storage of gradients, which only `reader` uses after it. */
