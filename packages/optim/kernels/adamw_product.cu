@@ -160,15 +160,10 @@ struct Writer {
         bring(batch + 1 + kBatchesAhead);
         if (batch + 2 < kBatches) load(now, batch + 2);
         update(next, batch + 1);
-        if (batch + 2 == kBatches / 2) release(0);
+        if (batch + 2 == kBatches / 2) barrier_arrive(memory.sums_taken(0));
       }
-      release(1);
+      barrier_arrive(memory.sums_taken(1));
     }
-  }
-
-  __device__ __forceinline__ void release(int multiplier) const {
-    __syncwarp();
-    if (lane == 0) barrier_arrive(memory.sums_taken(multiplier));
   }
 };
 
@@ -193,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, 1)
   extern __shared__ unsigned char shared[];
   const unsigned start = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   const SharedMemory memory{(start + 1023u) & ~1023u};
-  if (threadIdx.x == 0) start_barriers(memory, kWriterWarps);
+  if (threadIdx.x == 0) start_barriers(memory, 32 * kWriterWarps);
   __syncthreads();
   if (isSkipped(skip)) return;
   unsigned char* const aligned = shared + (memory.base - start);

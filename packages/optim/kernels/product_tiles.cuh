@@ -85,14 +85,14 @@ struct Ring {
   }
 };
 
-/** By one thread, before any other touches the barriers; `takers` warps take the sums of a multiplier. */
+/** By one thread, before any other touches the barriers; `takers` threads take the sums of a multiplier. */
 __device__ __forceinline__ void start_barriers(const SharedMemory& memory, int takers) {
   for (int i = 0; i < kStages; i++) {
     barrier_init(memory.filled(i), 1);
     barrier_init(memory.emptied(i), 4 * kMultipliers);
   }
   for (int i = 0; i < kMultipliers; i++) {
-    barrier_init(memory.sums_ready(i), 4);
+    barrier_init(memory.sums_ready(i), 128);
     barrier_init(memory.sums_taken(i), takers);
   }
   publish_barriers();
@@ -167,8 +167,7 @@ __device__ __forceinline__ void multiply(const ProductTable& table, const Shared
       *reinterpret_cast<float2*>(sums + column) = {sum[4 * i], sum[4 * i + 1]};
       *reinterpret_cast<float2*>(sums + 8 * kBlockN + column) = {sum[4 * i + 2], sum[4 * i + 3]};
     }
-    __syncwarp();
-    if (lane == 0) barrier_arrive(memory.sums_ready(multiplier));
+    barrier_arrive(memory.sums_ready(multiplier));
   }
 }
 

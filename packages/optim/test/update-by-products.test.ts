@@ -195,7 +195,6 @@ describe('several weights', () => {
   });
 
   it('need no further ones once there are tiles enough', () => {
-    // Eight tiles for each of so many multiprocessors are 2^17 elements: none of these has as many.
     expect(namesOf(steps(3), { multiprocessors: 0 })).toBe('adamwByProducts adamwByProducts adamwByProducts');
   });
 

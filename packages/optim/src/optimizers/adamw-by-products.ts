@@ -1,7 +1,7 @@
 import { cudaDevice, storageType } from '@roofline/tensor-core/kernel-api';
 import { kernelFile } from '../kernel-file.ts';
 import {
-  enoughElements,
+  enoughFlops,
   mostProducts,
   productLaunch,
   productSharedBytes,
@@ -17,7 +17,7 @@ const threads = 640;
 /** AdamW of parameters whose gradients its kernel, kernels/adamw_product.cu, multiplies itself. */
 export const adamwByProducts: ProductsByCoefficients = {
   mostTensors: mostProducts,
-  enoughElements,
+  enoughFlops,
   takes: takesProduct,
   /** `lists[l][t]` plays role l for tensor t: parameter, first and second moment, dYᵀ, X. */
   launch(context, lists, [skip], { coefficients, factor }, copies) {

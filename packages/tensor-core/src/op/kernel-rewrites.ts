@@ -64,8 +64,8 @@ export interface GradientProduct {
 export interface UpdateByProducts {
   /** Tensors that one call takes. */
   readonly mostTensors: number;
-  /** Elements that make a call worth its start, on a GPU of these properties: further tensors are waited for below that. */
-  enoughElements(properties: CudaProperties): number;
+  /** FLOPs of products that make a call worth its start, on a GPU of these properties: below that it waits for further ones. */
+  enoughFlops(properties: CudaProperties): number;
   /** Whether a call takes a tensor, given as its written roles and its low-precision copy, with this gradient. */
   takes(
     properties: CudaProperties,

@@ -1,5 +1,7 @@
 import type { CudaProperties } from '@roofline/cuda';
 import type { UpdateByProducts } from '../../op/kernel-rewrites.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
+import { sizeOf } from '../../base/shape.ts';
 import { bytesOf, costOf } from '../../op/cost.ts';
 import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
 import { isIntermediate } from '../graph/liveness.ts';
@@ -55,7 +57,7 @@ export function productUpdates(
     return parts.length === tensors.length ? parts : [];
   });
   found.sort((a, b) => a.readyAfter - b.readyAfter);
-  return grouped(found, byProducts.mostTensors, byProducts.enoughElements(properties));
+  return grouped(found, byProducts.mostTensors, byProducts.enoughFlops(properties));
 }
 
 /** The call that updates a group. */
@@ -76,10 +78,7 @@ export function updateByProducts(
         .map((i) => byTensor.written + i)
         .map((role) => inputs.slice(role * group.length, (role + 1) * group.length));
       const written = outputs.slice(0, byTensor.written * group.length);
-      const flopsOfProducts = dys!.reduce(
-        (sum, { shape: [m, k] }, i) => sum + 2 * m! * k! * xs![i]!.shape[1]!,
-        0,
-      );
+      const flopsOfProducts = dys!.reduce((sum, dy, i) => sum + flopsOf([dy, xs![i]!]), 0);
       const { flops } = costOf(call.op, inputs, written, undefined as never);
       const bytesMoved = 2 * bytesOf(written) + bytesOf(dys!) + bytesOf(xs!);
       return { flops: flops + flopsOfProducts, bytesMoved, boundBy: 'memory' };
@@ -95,6 +94,12 @@ export function updateByProducts(
 /** The operands of each gradient that a call of `updateByProducts` multiplies; none for other calls. */
 export function productsInUpdate({ op }: Pick<Call, 'op'>): readonly Pick<Call, 'inputs'>[] {
   return productsOf.get(op) ?? [];
+}
+
+/** Of the product of the last two inputs. */
+function flopsOf(inputs: readonly TensorSpec[]): number {
+  const [dy, x] = inputs.slice(-2) as [TensorSpec, TensorSpec];
+  return 2 * sizeOf(dy.shape) * x.shape[1]!;
 }
 
 /** The product that alone makes an intermediate storage of gradients, which only `reader` uses after it. */
@@ -154,17 +159,17 @@ function mayBeTaken(
 function grouped(
   found: readonly ProductUpdate[],
   mostTensors: number,
-  enoughElements: number,
+  enoughFlops: number,
 ): ProductUpdate[][] {
   const groups: ProductUpdate[][] = [];
-  let elements = Infinity;
+  let flops = Infinity;
   for (const each of found) {
-    if (elements >= enoughElements || groups.at(-1)!.length === mostTensors) {
+    if (flops >= enoughFlops || groups.at(-1)!.length === mostTensors) {
       groups.push([]);
-      elements = 0;
+      flops = 0;
     }
     groups.at(-1)!.push(each);
-    elements += each.tensor.outputs[0]!.size;
+    flops += flopsOf(each.byProduct.inputs);
   }
   return groups;
 }
