@@ -8,7 +8,6 @@ import {
   mul,
   noGrad,
   reshape,
-  scope,
   slice,
   softmax,
   transpose,

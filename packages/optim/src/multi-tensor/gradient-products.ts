@@ -3,7 +3,6 @@ import {
   type LowPrecisionCopies,
   type MemoryView,
   type PlacedTensor,
-  sizeOf,
 } from '@roofline/tensor-core';
 import { type CudaProperties, KernelStruct } from '@roofline/cuda';
 import { HostMemory } from '@roofline/cuda/host';
