@@ -19,12 +19,17 @@ import { mergeWeightGradients } from '../../tensor-core/src/compile/passes/merge
 import { productFacts } from '../../tensor-core/src/compile/passes/product-facts.ts';
 import { updateEarly } from '../../tensor-core/src/compile/passes/update-early.ts';
 import { namesAfter } from '../../tensor-core/test/compile/passes/names-after.ts';
-import { graphOf } from '../../tensor-core/test/compile/traced-graph.ts';
+import { graphOf, opNames } from '../../tensor-core/test/compile/traced-graph.ts';
 import { AdamW, type Optimizer, SGD } from '../src/index.ts';
 
 // Each condition for the update to multiply its gradient, met and not, on a GPU that calculates nothing.
 const device = openPlanningDevice();
 const [k, m, n] = [8, 16, 8];
+
+/** An intermediate, so that the gradient's operands are made in the function. */
+const made = (shape: readonly number[], dtype: 'bfloat16' | 'float16' | 'float32' = 'bfloat16') =>
+  mul(full(shape, 1, { device, dtype }), 2);
+const captured = { dy: keep(made([k, m])), x: keep(made([k, n])) };
 
 interface Step {
   readonly shape?: readonly number[];
@@ -38,9 +43,6 @@ interface Step {
   readonly after?: (at: { gradient: Tensor; dy: Tensor; x: Tensor }) => readonly Tensor[];
 }
 
-/** An intermediate, so that the gradient's operands are made in the function. */
-const made = (shape: readonly number[], dtype: 'bfloat16' | 'float16' | 'float32' = 'bfloat16') =>
-  mul(full(shape, 1, { device, dtype }), 2);
 const product = (dy: Tensor, x: Tensor) => matmul(transpose(dy), x, { dtype: 'float32' });
 
 /** Makes the optimizer's state, which would else be made in the function. */
@@ -91,6 +93,7 @@ describe('updates multiply', () => {
         dy: () => slice(made([k, 3 * m]), 1, m, 2 * m),
       },
     ],
+    ['one of operands that are there before', { dy: () => captured.dy, x: () => captured.x }],
     ['behind what reads the parameter', { between: ({ w }) => [softmax(w, -1)] }, 'softmax adamwByProducts'],
     ['before what does not', { between: ({ x }) => [softmax(x, -1)] }, 'adamwByProducts softmax'],
     [
@@ -149,10 +152,39 @@ describe('updates leave', () => {
       { weight: keep(reshape(slice(zeros([4 * m * n], { device }), 0, 2, 2 + m * n), [m, n])) },
     ],
     ['an optimizer that cannot', { optimizer: (w) => new SGD([w]) }],
+    [
+      'rows regrouped',
+      { shape: [m / 2, 2 * n], gradient: (dy, x) => reshape(product(dy, x), [m / 2, 2 * n]) },
+    ],
+    ['a product as a vector', { shape: [m * n], gradient: (dy, x) => reshape(product(dy, x), [m * n]) }],
+    [
+      'what begins between rows',
+      {
+        shape: [m - 1, n],
+        gradient: (dy, x) =>
+          reshape(slice(reshape(product(dy, x), [m * n]), 0, 4, 4 + (m - 1) * n), [m - 1, n]),
+      },
+    ],
     ['a product of rows', { gradient: (dy, x) => matmul(reshape(dy, [m, k]), x, { dtype: 'float32' }) }],
   ])('%s', (_, step) => {
     expect(namesOf(stepOf(step))).toContain('matmul');
     expect(namesOf(stepOf(step))).not.toContain('ByProducts');
+  });
+
+  it.each([
+    ['dY', k * m * 2],
+    ['X', k * n * 2],
+    ['the parameter', m * n * 4],
+  ])('arguments, whose memory may begin between vectors: %s', (_, byteLength) => {
+    const { graph } = graphOf(stepOf({ dy: () => captured.dy, x: () => captured.x }));
+    const storages = graph.storages.map((storage) =>
+      storage.byteLength === byteLength && storage.source.kind === 'captured'
+        ? { ...storage, source: { kind: 'argument' as const, index: 0 } }
+        : storage,
+    );
+    expect(storages).not.toEqual(graph.storages);
+    expect(opNames(updateEarly({ ...graph, storages }, device.facts)).join(' ')).toBe('matmul adamw');
+    expect(opNames(updateEarly(graph, device.facts)).join(' ')).toBe('adamw_coefficients adamwByProducts');
   });
 
   it.each([80, 89, 100, 120])('all to cuBLAS on a GPU of compute capability %i', (computeCapability) => {

@@ -4,9 +4,9 @@ import type { TensorSpec } from '../../base/memory-view.ts';
 import { sizeOf } from '../../base/shape.ts';
 import { bytesOf, costOf } from '../../op/cost.ts';
 import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
-import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Operand } from '../graph/graph.ts';
 import { membersOf } from './fused-ops.ts';
+import { fillsIntermediate } from './joint-storage.ts';
 import { isWeightGradient } from './merge-gradients.ts';
 import { leaveAsIs } from './operands.ts';
 import {
@@ -33,20 +33,19 @@ const productsOf = new WeakMap<Call['op'], readonly Pick<Call, 'inputs'>[]>();
 /**
  * Groups of tensors whose gradients the update's own kernel can multiply, so that they are never in memory. A product of
  * several gradients, as of weights that share an input, is taken apart if all of them can be. `lastConflict` gives the place
- * of the last call before `call` with which the update of one tensor may not change places.
+ * of the last call before the update with which that of one tensor may not change places.
  */
 export function productUpdates(
   rewrite: Rewrite,
-  call: Call,
   update: Update,
   properties: CudaProperties,
   lastConflict: (tensor: TensorUpdate) => number,
 ): ProductUpdate[][] {
-  const { byProducts, roles, written } = update.byTensor;
-  if (!byProducts || roles !== written + 1) return [];
+  const { byProducts } = update.byTensor;
+  if (!byProducts) return [];
   const byGradient = Map.groupBy(update.tensors, (tensor) => updatedBy(update, tensor)[0]!.storage);
   const found = [...byGradient].flatMap(([storage, tensors]) => {
-    const product = onlyMaker(rewrite, storage, call);
+    const product = onlyMaker(rewrite, storage);
     if (!product) return [];
     const made = rewrite.placeOf(product);
     const parts = tensors.flatMap((tensor) => {
@@ -102,24 +101,21 @@ function flopsOf(inputs: readonly TensorSpec[]): number {
   return 2 * sizeOf(dy.shape) * x.shape[1]!;
 }
 
-/** The product that alone makes an intermediate storage of gradients, which only `reader` uses after it. */
-function onlyMaker({ graph, uses }: Rewrite, storage: number, reader: Call): Call | null {
-  if (!isIntermediate(graph, storage)) return null;
-  const [product, user, ...others] = uses.get(storage)!;
-  if (user !== reader || others.length > 0 || !isWeightGradient(product!)) return null;
-  const [output] = product!.outputs as [Operand];
+/** The product that alone makes an intermediate storage of gradients, which only the update uses after it. */
+function onlyMaker({ graph, uses }: Rewrite, storage: number): Call | null {
+  const [product, ...others] = uses.get(storage)!;
+  if (others.length > 1 || !isWeightGradient(product!)) return null;
   const { scale } = product!.attributes as MatmulAttributes;
-  return output.dtype === 'float32' && output.isContiguous && scale === 1 ? product! : null;
+  return fillsIntermediate(graph, product!.outputs[0]!) && scale === 1 ? product! : null;
 }
 
 /** A tensor with those rows of the product that are its gradient; null where its gradient is anything else. */
-function withProduct(update: Update, tensor: TensorUpdate, { inputs, outputs }: Call): TensorUpdate | null {
+function withProduct(update: Update, tensor: TensorUpdate, product: Call): TensorUpdate | null {
   const [gradient] = updatedBy(update, tensor) as [Operand];
-  const [dy, x] = inputs as [Operand, Operand];
+  const [dy, x] = product.inputs as [Operand, Operand];
   const [m, n] = gradient.shape;
-  const from = (gradient.offset - outputs[0]!.offset) / x.shape[1]!;
-  const isRows = gradient.isContiguous && gradient.shape.length === 2 && n === x.shape[1];
-  if (!isRows || !Number.isInteger(from) || from < 0 || from + m! > dy.shape[0]!) return null;
+  const from = gradient.offset / x.shape[1]!;
+  if (n !== x.shape[1] || !Number.isInteger(from)) return null;
   const rows: Operand = {
     ...dy,
     shape: [m!, dy.shape[1]!],
@@ -142,10 +138,10 @@ function mayBeTaken(
   product: Call,
 ): boolean {
   const [dy, x] = inputs.slice(-2) as [Operand, Operand];
-  const made = rewrite.placeOf(product);
-  const later = [dy, x].flatMap(({ storage }) =>
-    rewrite.uses.get(storage)!.filter((user) => rewrite.placeOf(user) > made),
-  );
+  const later = [dy, x].flatMap(({ storage }) => {
+    const users = rewrite.uses.get(storage)!;
+    return users.slice(users.indexOf(product) + 1);
+  });
   // An argument's memory begins where its first element does.
   const isAligned = ({ storage }: Operand) => rewrite.graph.storages[storage]!.source.kind !== 'argument';
   return (

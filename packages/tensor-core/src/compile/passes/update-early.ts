@@ -38,7 +38,7 @@ export function updateEarly(graph: Graph, properties: CudaProperties): Graph {
     const update = updateOf(call);
     if (!update) continue;
     const conflict = (tensor: TensorUpdate) => lastConflict(rewrite, call, update, tensor);
-    const multiplied = productUpdates(rewrite, call, update, properties, conflict);
+    const multiplied = productUpdates(rewrite, update, properties, conflict);
     const others = without(update.tensors, multiplied.flat());
     const groups = groupsOf(earlyTensors(rewrite, call, update, others), properties.l2Bytes / 2);
     if (multiplied.length + groups.length === 0) continue;
