@@ -50,7 +50,7 @@ export function productUpdates(
     const made = rewrite.placeOf(product);
     const parts = tensors.flatMap((tensor) => {
       const byProduct = withProduct(update, tensor, product);
-      if (!byProduct || !mayBeTaken(rewrite, byProducts, properties, byProduct, product)) return [];
+      if (!mayBeTaken(rewrite, byProducts, properties, byProduct, product)) return [];
       return { tensor, byProduct, product, readyAfter: Math.max(made, lastConflict(byProduct)) };
     });
     return parts.length === tensors.length ? parts : [];
@@ -109,19 +109,20 @@ function onlyMaker({ graph, uses }: Rewrite, storage: number): Call | null {
   return fillsIntermediate(graph, product!.outputs[0]!) && scale === 1 ? product! : null;
 }
 
-/** A tensor with those rows of the product that are its gradient; null where its gradient is anything else. */
-function withProduct(update: Update, tensor: TensorUpdate, product: Call): TensorUpdate | null {
+/**
+ * A tensor with those rows of the product that are its gradient. Where its gradient is anything else, they have another shape
+ * or begin between vectors, and no kernel takes them.
+ */
+function withProduct(update: Update, tensor: TensorUpdate, product: Call): TensorUpdate {
   const [gradient] = updatedBy(update, tensor) as [Operand];
   const [dy, x] = product.inputs as [Operand, Operand];
-  const [m, n] = gradient.shape;
-  const from = gradient.offset / x.shape[1]!;
-  if (n !== x.shape[1] || !Number.isInteger(from)) return null;
+  const m = gradient.shape[0]!;
   const rows: Operand = {
     ...dy,
-    shape: [m!, dy.shape[1]!],
-    offset: dy.offset + from * dy.strides[0]!,
-    size: (dy.size / dy.shape[0]!) * m!,
-    byteLength: (dy.byteLength / dy.shape[0]!) * m!,
+    shape: [m, dy.shape[1]!],
+    offset: dy.offset + (gradient.offset / x.shape[1]!) * dy.strides[0]!,
+    size: (dy.size / dy.shape[0]!) * m,
+    byteLength: (dy.byteLength / dy.shape[0]!) * m,
   };
   return { ...tensor, inputs: [...tensor.inputs.slice(0, update.byTensor.written), rows, x] };
 }
