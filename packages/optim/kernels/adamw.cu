@@ -3,6 +3,7 @@
 //   lists: parameter, first moment, second moment, gradient; 28 bytes an element, 30 with COPY
 // Loshchilov & Hutter 2019, algorithm 2. The coefficients are explained in src/optimizers/adamw-update.ts. Where
 // `corrections` is not null, the last two of tensor t are corrections[2t] and corrections[2t + 1].
+#include "adamw.cuh"
 #include "update.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads) adamw(
@@ -23,15 +24,9 @@ extern "C" __global__ void __launch_bounds__(kThreads) adamw(
     scaledEpsilon = corrections[2 * chunk.tensor];
     scaledStepSize = corrections[2 * chunk.tensor + 1];
   }
-  const float beta1 = 1 - oneMinusBeta1;
+  const AdamWCoefficients numbers{decay, oneMinusBeta1, beta2, oneMinusBeta2, scaledEpsilon, scaledStepSize};
   const float scale = factorAt(factor);
   updateChunk<4, 3>(chunk, [=](float (&values)[4]) {
-    const float gradient = scaled(values[3], scale);
-    // Which products are rounded is said here: left to the compiler, the kernel that writes copies may round others.
-    const float m = fmaf(oneMinusBeta1, gradient, __fmul_rn(beta1, values[1]));
-    const float v = fmaf(oneMinusBeta2 * gradient, gradient, __fmul_rn(beta2, values[2]));
-    values[0] = fmaf(-scaledStepSize, m / (sqrtf(v) + scaledEpsilon), __fmul_rn(values[0], decay));
-    values[1] = m;
-    values[2] = v;
+    adamw_element(values[0], values[1], values[2], scaled(values[3], scale), numbers);
   });
 }

@@ -26,7 +26,7 @@ describe('passes of updates, where one condition decides', () => {
 
   describe('updateEarly', () => {
     const early = (fn: () => readonly Tensor[], l2Bytes = 128) =>
-      namesAfter(device, (graph) => updateEarly(graph, { l2Bytes }), fn)
+      namesAfter(device, (graph) => updateEarly(graph, { ...device.facts, l2Bytes }), fn)
         .filter((name) => name !== 'sgd_coefficients')
         .join(' ');
     it.each<[string, string, () => readonly Tensor[], number?]>([

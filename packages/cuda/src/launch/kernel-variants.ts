@@ -28,7 +28,8 @@ interface Branch {
  * A kernel that is compiled once for each set of definitions. Called with definitions, it returns the same spec object for
  * equal ones, without making a key at each call; it throws a DeviceError unless all calls list the same names in one order.
  * `source` is the URL of a `.cu` file, as `packageKernels` gives it; `parameters` are those of the kernel's declaration, by name.
- * Throws a RooflineError (code ARGUMENT) for what is none.
+ * `dynamicSharedBytes` is what launches may ask for, as in a KernelSpec; the same for all variants. Throws a RooflineError (code
+ * ARGUMENT) for what is none.
  *
  * @example
  * ```ts
@@ -44,11 +45,13 @@ export function kernelVariants<const P extends KernelParameters>(
   source: URL,
   name: string,
   parameters: P,
+  dynamicSharedBytes?: number,
 ): KernelVariants<P> {
   if (!(source instanceof URL)) throw wrongArgument('kernelVariants', 'the source', 'a URL', source);
   checkText('kernelVariants', 'the name', name);
   const types = lettersOf('kernelVariants', parameters);
   const parameterNames = Object.keys(parameters);
+  const announced = dynamicSharedBytes === undefined ? {} : { dynamicSharedBytes };
   const root: Branch = { next: new Map(), spec: null };
   let names: readonly string[] | null = null;
   let last: KernelSpec | null = null;
@@ -65,7 +68,7 @@ export function kernelVariants<const P extends KernelParameters>(
       branch = next;
     }
     if (i !== names.length) throw otherDefines(name, names, defines);
-    last = branch.spec ??= { source, name, parameters: types, defines };
+    last = branch.spec ??= { source, name, parameters: types, defines, ...announced };
     return last;
   };
   const byName = (values: KernelArguments<P>) => listArguments(name, parameterNames, values);

@@ -4,6 +4,7 @@ import {
   type InPlaceScaling,
   type MemoryView,
   type Tensor,
+  type UpdateByProducts,
   type UpdateByTensor,
   applyLive,
   defineOp,
@@ -44,6 +45,11 @@ export interface NumbersInMemory {
   readonly factor: number;
 }
 
+/** How an update by numbers in memory multiplies gradients itself; `launch` gets the lists of dYᵀ and of X in place of theirs. */
+export interface ProductsByCoefficients extends Omit<UpdateByProducts, 'launch'> {
+  readonly launch: UpdateByCoefficients<never>['launch'];
+}
+
 /** How an update gets its numbers from memory, so that a compiled program can make several calls of it. */
 export interface UpdateByCoefficients<A> {
   /** At most six. */
@@ -56,6 +62,8 @@ export interface UpdateByCoefficients<A> {
     numbers: NumbersInMemory,
     copies?: Copies,
   ): void;
+  /** Default: it reads gradients from memory. */
+  readonly byProducts?: ProductsByCoefficients;
 }
 
 // As many as write_coefficients of kernels/write_coefficients.cu writes.
@@ -139,8 +147,14 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
 
 function byTensor<A>(
   { written, lists }: MultiTensorDefinition<A>,
-  { numbers, launch }: UpdateByCoefficients<A>,
+  { numbers, launch, byProducts }: UpdateByCoefficients<A>,
 ): UpdateByTensor<A> {
+  const launchOver =
+    (ownLaunch: typeof launch, listCount: number): UpdateByTensor<A>['launch'] =>
+    (context, inputs, outputs, inMemory, copies) => {
+      const split = splitOf(inputs, outputs.length / written, listCount);
+      ownLaunch(context, split.lists, split.shared, inMemory, copies);
+    };
   return {
     written,
     roles: lists,
@@ -156,9 +170,7 @@ function byTensor<A>(
           coefficientsKernel.byName({ coefficients: address, c0, c1, c2, c3, c4, c5 }),
         );
     },
-    launch(context, inputs, outputs, inMemory, copies) {
-      const split = splitOf(inputs, outputs.length / written, lists);
-      launch(context, split.lists, split.shared, inMemory, copies);
-    },
+    launch: launchOver(launch, lists),
+    ...(byProducts && { byProducts: { ...byProducts, launch: launchOver(byProducts.launch, lists + 1) } }),
   };
 }

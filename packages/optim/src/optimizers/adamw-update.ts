@@ -1,4 +1,5 @@
 import { type OnnxGraph, type OnnxValue, type TensorSpec, sizeOf } from '@roofline/tensor-core';
+import { adamwByProducts } from './adamw-by-products.ts';
 import { MultiTensorKernel, launchOverTensors, launchUpdate } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 import type { AdamWOptions } from './hyperparameters.ts';
@@ -98,6 +99,7 @@ export const adamwUpdate = skippableOp<AdamWStep>({
         ...{ corrections: 0, skip: skip?.address ?? 0 },
         ...{ coefficients: numbers.coefficients, factor: numbers.factor },
       })),
+    byProducts: adamwByProducts,
   },
   cpu: {
     kind: 'onnx',

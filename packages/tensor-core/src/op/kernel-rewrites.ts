@@ -48,6 +48,35 @@ export interface DeferredOutputs {
 /** Memory for a low-precision copy of each of the first outputs, null for none; all float16 or all bfloat16. */
 export type LowPrecisionCopies = readonly (MemoryView | null)[];
 
+/** A tensor's place in its storage, whose memory begins at a multiple of 16 bytes. */
+export interface PlacedTensor extends TensorSpec, Layout {}
+
+/** A float32 gradient [m, n] as the product of `dy`, [m, k], and `x`, [k, n], both of one low-precision dtype. */
+export interface GradientProduct {
+  readonly dy: PlacedTensor;
+  readonly x: PlacedTensor;
+}
+
+/**
+ * How an update's own kernel multiplies, where a gradient is a product that only the update reads: it is then never in memory.
+ * Such an update has one role that is not written, the last one: the gradient.
+ */
+export interface UpdateByProducts {
+  /** Tensors that one call takes. */
+  readonly mostTensors: number;
+  /** FLOPs of products that make a call worth its start, on a GPU of these properties: below that it waits for further ones. */
+  enoughFlops(properties: CudaProperties): number;
+  /** Whether a call takes a tensor, given as its written roles and its low-precision copy, with this gradient. */
+  takes(
+    properties: CudaProperties,
+    written: readonly PlacedTensor[],
+    copy: PlacedTensor | null,
+    product: GradientProduct,
+  ): boolean;
+  /** As `UpdateByTensor.launch`, with two roles in place of the gradients': dy and x. */
+  launch: UpdateByTensor<never>['launch'];
+}
+
 /**
  * An op that updates several tensors in place, each independently, by numbers that are the same for all. The compiler splits
  * it into several calls, so that a tensor is updated, and its gradient freed, before the gradient of the last one exists.
@@ -72,6 +101,8 @@ export interface UpdateByTensor<A> {
     numbers: { readonly coefficients: number; readonly factor: number },
     copies?: LowPrecisionCopies,
   ): void;
+  /** Default: gradients are always read from memory. */
+  readonly byProducts?: UpdateByProducts;
 }
 
 /**

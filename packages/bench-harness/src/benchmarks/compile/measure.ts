@@ -44,11 +44,11 @@ type Described = Omit<CompileResult, 'compilation' | 'compileTimes' | 'deviceMs'
 function described(program: CompileExplanation): Described {
   const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
   const { repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
-  const { accumulatedProducts, mergedProducts, operandBytesSaved } = program;
+  const { accumulatedProducts, mergedProducts, operandBytesSaved, multipliedGradients } = program;
   return {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes },
     ...{ repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes },
-    ...{ accumulatedProducts, mergedProducts, operandBytesSaved },
+    ...{ accumulatedProducts, mergedProducts, operandBytesSaved, multipliedGradients },
     table: groupCalls(table),
   };
 }

@@ -39,6 +39,7 @@ export const compileResult = z.object({
   /** Products that add to something, and those that are parts of another one. */
   accumulatedProducts: z.number().default(0),
   mergedProducts: z.number().default(0),
+  multipliedGradients: z.number().default(0),
   /** Bytes of operands that merged products do not read again. */
   operandBytesSaved: z.number().default(0),
   arenaBytes: z.number(),

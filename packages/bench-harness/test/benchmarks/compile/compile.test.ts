@@ -21,6 +21,7 @@ const result: CompileResult = {
     accumulatedProducts: 5,
     mergedProducts: 4,
     operandBytesSaved: 1024,
+    multipliedGradients: 6,
   },
   compileTimes: { coldMs: 900, warmMs: 200 },
   table: [
@@ -70,7 +71,7 @@ describe('roofline compile', () => {
   it('reads records from before products were counted and compile times taken apart', () => {
     const newer = {
       ...{ compileTimes: null, accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0 },
-      repeatedCalls: 0,
+      ...{ repeatedCalls: 0, multipliedGradients: 0 },
     };
     const older = Object.fromEntries(Object.entries(result).filter(([key]) => !(key in newer)));
     expect(compileResult.parse(older)).toEqual({ ...older, ...newer });
@@ -98,6 +99,7 @@ describe('roofline compile', () => {
         carriedBytes: 0,
       },
       ...{ accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0, compileTimes: null },
+      multipliedGradients: 0,
     };
     const records = [record(), record(nothing, 'forward')];
     const [first, second] = compileBenchmark.toTable(records).rows;
@@ -113,6 +115,7 @@ describe('roofline compile', () => {
         carriedBytes: 2048,
       },
       ...{ accumulatedProducts: 5, mergedProducts: 4, operandBytesSaved: 1024, repeatedCalls: 3 },
+      multipliedGradients: 6,
     });
     const columns = (rows: typeof records) => compileBenchmark.toTable(rows).columns.map(({ key }) => key);
     for (const key of [
@@ -123,6 +126,7 @@ describe('roofline compile', () => {
       'carriedCasts',
       'mergedProducts',
       'accumulatedProducts',
+      'multipliedGradients',
       'coldMs',
       'warmMs',
     ]) {

@@ -36,6 +36,8 @@ export interface ExecutableFacts {
   readonly mergedProducts: number;
   /** Bytes of operands that merged products do not read again. */
   readonly operandBytesSaved: number;
+  /** Gradients of parameters that an optimizer's kernel multiplies itself, so that they are never in memory. */
+  readonly multipliedGradients: number;
   /** Bytes held on the device between runs. */
   readonly arenaBytes: number;
 }
@@ -49,6 +51,7 @@ export const nothingSpared = {
   accumulatedProducts: 0,
   mergedProducts: 0,
   operandBytesSaved: 0,
+  multipliedGradients: 0,
   arenaBytes: 0,
 } as const;
 

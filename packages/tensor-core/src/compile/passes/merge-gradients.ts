@@ -148,7 +148,7 @@ function weightGradientsFrom({ calls }: Graph, at: number): Placed[] {
 }
 
 /** dYᵀ · X, where dY may be a block of columns. */
-function isWeightGradient(call: Call): boolean {
+export function isWeightGradient(call: Call): boolean {
   if (!isLowProduct(call)) return false;
   const [dy, x] = call.inputs as [Operand, Operand];
   return (

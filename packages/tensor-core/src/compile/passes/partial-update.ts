@@ -31,6 +31,14 @@ export interface UpdateNumbers {
   readonly factor: Operand | null;
 }
 
+/** What runs a partial update. */
+export interface UpdateKernel extends Pick<UpdateByTensor<never>, 'launch'> {
+  readonly name: string;
+  readonly cost: Call['op']['cost'];
+  /** Whether it reads inputs in any layout. Default false. */
+  readonly strided?: boolean;
+}
+
 /** A call as an update of several tensors; null if it is none. */
 export function updateOf(call: Call): Update | null {
   const { call: plain, copies } = withoutCopies(call);
@@ -71,27 +79,29 @@ export function addNumbers(rewrite: Rewrite, size: number): Operand {
   return { storage, dtype: 'float32', size, byteLength, ...layout };
 }
 
-/** An update of some of the tensors. */
+/** An update of some of the tensors, by `kernel` if it is not the update's own. */
 export function partialUpdate(
   { call, byTensor, shared }: Update,
   tensors: readonly TensorUpdate[],
   { coefficients, factor }: UpdateNumbers,
+  kernel: UpdateKernel = { name: call.op.name, launch: byTensor.launch, cost: call.op.cost },
 ): Call {
   const lists = (operandsOf: (tensor: TensorUpdate) => readonly Operand[], count: number) =>
     Array.from({ length: count }, (_, role) => tensors.map((tensor) => operandsOf(tensor)[role]!)).flat();
   const outputs = lists((tensor) => tensor.outputs, byTensor.written);
-  const own = [...lists((tensor) => tensor.inputs, byTensor.roles), ...shared];
-  const op = gpuOp(call.op.name, (context, operands, written, _, fused) => {
+  const own = [...lists((tensor) => tensor.inputs, tensors[0]!.inputs.length), ...shared];
+  const op = gpuOp(kernel.name, (context, operands, written, _, fused) => {
     const [first, second] = operands.slice(own.length);
     const numbers = { coefficients: first!.address, factor: second?.address ?? 0 };
-    byTensor.launch(context, operands.slice(0, own.length), written, numbers, fused?.copies);
+    kernel.launch(context, operands.slice(0, own.length), written, numbers, fused?.copies);
   });
-  const { cost, mutates } = call.op;
+  const { mutates } = call.op;
+  const { cost, strided = false } = kernel;
   const part = {
     ...call,
     op: {
       ...op,
-      cuda: { ...op.cuda, rewrites: { copied: tensors.length } },
+      cuda: { ...op.cuda, strided, rewrites: { copied: tensors.length } },
       ...(cost && { cost }),
       ...(mutates && { mutates: outputs.map((_, i) => i) }),
     },

@@ -11,6 +11,7 @@ import {
   updatedBy,
 } from './partial-update.ts';
 import { Rewrite } from './rewrite.ts';
+import { productUpdates, updateByProducts } from './update-by-products.ts';
 
 /** A tensor that can be updated before the call that does it. */
 interface EarlyTensor {
@@ -24,45 +25,62 @@ interface EarlyTensor {
 /**
  * Lets optimizers update a tensor as soon as its gradient is final and nothing reads the old tensor any more, so that not all
  * gradients are in memory at once. Updates are grouped until their gradients take half of the GPU's L2 cache, where the update
- * finds them. Results are the same bits. Gradients that are first read together, as by clipping or a scaler, still exist
+ * finds them. Results are the same bits. Where the optimizer's kernel can multiply gradients itself, it does, and they are never
+ * in memory: their sums are of another order, then. Gradients that are first read together, as by clipping or a scaler, still exist
  * together.
  */
-export function updateEarly(graph: Graph, { l2Bytes }: Pick<CudaProperties, 'l2Bytes'>): Graph {
+export function updateEarly(graph: Graph, properties: CudaProperties): Graph {
   const rewrite = new Rewrite(graph);
   const updatesAfter = new Map<number, Call[]>();
+  const addAfter = (place: number, part: Call) =>
+    updatesAfter.set(place, [...(updatesAfter.get(place) ?? []), part]);
   for (const call of graph.calls) {
     const update = updateOf(call);
-    const groups = update ? groupsOf(earlyTensors(rewrite, call, update), l2Bytes / 2) : [];
-    if (groups.length === 0) continue;
-    const numbers = { coefficients: hoistCoefficients(rewrite, update!), factor: null };
-    const early = new Set(groups.flat().map(({ tensor }) => tensor));
-    const rest = update!.tensors.filter((tensor) => !early.has(tensor));
-    rewrite.replace(call, ...(rest.length > 0 ? [partialUpdate(update!, rest, numbers)] : []));
+    if (!update) continue;
+    const conflict = (tensor: TensorUpdate) => lastConflict(rewrite, call, update, tensor);
+    const multiplied = productUpdates(rewrite, update, properties, conflict);
+    const others = without(update.tensors, multiplied.flat());
+    const groups = groupsOf(earlyTensors(rewrite, call, update, others), properties.l2Bytes / 2);
+    if (multiplied.length + groups.length === 0) continue;
+    const numbers = { coefficients: hoistCoefficients(rewrite, update), factor: null };
+    const rest = without(others, groups.flat());
+    rewrite.replace(call, ...(rest.length > 0 ? [partialUpdate(update, rest, numbers)] : []));
+    for (const group of multiplied) {
+      for (const { product } of group) rewrite.replace(product);
+      addAfter(group.at(-1)!.readyAfter, updateByProducts(update, group, numbers));
+    }
     for (const group of groups) {
-      const place = group.at(-1)!.readyAfter;
       const tensors = group.map(({ tensor }) => tensor);
-      updatesAfter.set(place, [...(updatesAfter.get(place) ?? []), partialUpdate(update!, tensors, numbers)]);
+      addAfter(group.at(-1)!.readyAfter, partialUpdate(update, tensors, numbers));
     }
   }
   for (const [place, parts] of updatesAfter) rewrite.addAfter(graph.calls[place]!, parts);
   return rewrite.finish();
 }
 
-/** The tensors whose early update frees memory, in the order in which they are ready. */
-function earlyTensors(rewrite: Rewrite, call: Call, update: Update): EarlyTensor[] {
+function without(
+  tensors: readonly TensorUpdate[],
+  early: readonly { readonly tensor: TensorUpdate }[],
+): TensorUpdate[] {
+  const left = new Set(tensors);
+  for (const { tensor } of early) left.delete(tensor);
+  return [...left];
+}
+
+/** Those of the tensors whose early update frees memory, in the order in which they are ready. */
+function earlyTensors(
+  rewrite: Rewrite,
+  call: Call,
+  update: Update,
+  tensors: readonly TensorUpdate[],
+): EarlyTensor[] {
   const at = rewrite.placeOf(call);
-  return update.tensors
+  return tensors
     .map((tensor) => {
-      const { inputs, outputs, copy } = tensor;
       const freed = updatedBy(update, tensor).filter((operand) => isFreedAfter(rewrite, operand, call));
-      const part = {
-        ...call,
-        inputs: [...inputs, ...update.shared],
-        outputs: copy ? [...outputs, copy] : outputs,
-      };
       return {
         tensor,
-        readyAfter: lastConflict(rewrite, part, at),
+        readyAfter: lastConflict(rewrite, call, update, tensor),
         freedBytes: freed.reduce((sum, { byteLength }) => sum + byteLength, 0),
       };
     })
@@ -70,9 +88,16 @@ function earlyTensors(rewrite: Rewrite, call: Call, update: Update): EarlyTensor
     .toSorted((x, y) => x.readyAfter - y.readyAfter);
 }
 
-/** The place of the last call ahead of the place `before` with which `call` may not change places; -1 for none. */
-function lastConflict(rewrite: Rewrite, call: Call, before: number): number {
+/** The place of the last call ahead of an update with which that of one tensor may not change places; -1 for none. */
+function lastConflict(
+  rewrite: Rewrite,
+  update: Call,
+  { shared }: Update,
+  { inputs, outputs, copy }: TensorUpdate,
+): number {
   const { graph, uses } = rewrite;
+  const before = rewrite.placeOf(update);
+  const call = { ...update, inputs: [...inputs, ...shared], outputs: copy ? [...outputs, copy] : outputs };
   const storages = new Set([...call.inputs, ...call.outputs].map(({ storage }) => storage));
   return [...storages]
     .flatMap((storage) => uses.get(storage)!.map((user) => rewrite.placeOf(user)))

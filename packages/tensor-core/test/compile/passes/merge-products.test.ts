@@ -86,6 +86,7 @@ describe('mergeProducts', () => {
       accumulatedProducts: 0,
       mergedProducts: 6,
       operandBytesSaved: 2 * 2 * 2 * 6 * 16,
+      multipliedGradients: 0,
     });
   });
 

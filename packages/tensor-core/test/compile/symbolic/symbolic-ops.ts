@@ -36,6 +36,9 @@ export function symbolsOf(call: Call, inputs: readonly Values[], parts: PartialO
   const rewrites = rewritesOf(call);
   const update = parts.updates.get(op.name);
   if (update) return updated(call, inputs, update);
+  const whole = op.name.replace(/ByProducts$/, '');
+  const multiplying = parts.updates.get(whole);
+  if (multiplying) return updatedByProducts(call, whole, inputs, multiplying);
   if (rewrites.scales) return scaled(call, inputs);
   if (op.name.endsWith('_factor')) return [[symbolOf('factor', inputs.flat())]];
   if (op.name.endsWith('_coefficients'))
@@ -82,6 +85,36 @@ function updated(
     const all = symbolOf(key, [coefficients, ...own.slice(0, written).flat(), ...by, ...shared.flat()]);
     return Array.from({ length: output.size }, (_, element) => symbolOf('element', [all, element]));
   });
+}
+
+/** The same where each gradient is the product of two inputs. */
+function updatedByProducts(
+  call: Call,
+  name: string,
+  inputs: readonly Values[],
+  update: UpdateByTensor<never>,
+): Values[] {
+  const { written } = update;
+  const count = call.outputs.length / written;
+  const isFactor = (_: unknown, i: number) => i >= written * count && i < (written + 2) * count;
+  const gradients = Array.from({ length: count }, (_, tensor) => {
+    const places = [written * count + tensor, (written + 1) * count + tensor];
+    const factors = { inputs: places.map((place) => call.inputs[place]!), outputs: [call.outputs[tensor]!] };
+    return product(
+      { ...call, ...factors, attributes: { scale: 1 } },
+      places.map((place) => inputs[place]!),
+    );
+  });
+  const spliced = <T>(all: readonly T[], added: readonly T[]) => {
+    const others = all.filter((each, i) => !isFactor(each, i));
+    return [...others.slice(0, written * count), ...added, ...others.slice(written * count)];
+  };
+  const like = {
+    ...call,
+    op: { ...call.op, name },
+    inputs: spliced(call.inputs, call.outputs.slice(0, count)),
+  };
+  return updated(like, spliced(inputs, gradients), update);
 }
 
 function filled(value: Symbol, size: number): Symbol[] {

@@ -69,6 +69,11 @@ const columns: readonly ColumnOf<Program>[] = [
   ),
   bytes('operandBytesSaved', 'Operands spared', 'What merged products do not read again.'),
   some('accumulatedProducts', 'Accumulating products', 'Those that add to something as they go.'),
+  some(
+    'multipliedGradients',
+    'Gradients in updates',
+    "Those that the optimizer's kernel multiplies itself, so that they are never in memory.",
+  ),
   // The CPU plans no arena: ONNX Runtime has its own.
   column.ratio(
     'arenaRatio',

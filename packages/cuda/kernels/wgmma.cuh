@@ -1,5 +1,5 @@
 // The asynchronous products of a warpgroup (wgmma): sum[64][N] += A[64][16] · B[16][N], of ELEMENT with float32 sums,
-// for the N that attention takes. PTX names every register, hence the lists.
+// for the N that kernels here take. PTX names every register, hence the lists.
 //
 // Each thread holds N / 2 of the sums: those of row r = 16 · warp + lane / 4 and of row r + 8, at the columns
 // 8i + 2 · (lane % 4) + {0, 1}, in the order row r, row r, row r + 8, row r + 8 for each i.
