@@ -1,4 +1,5 @@
 import type { Command } from '../cli/command.ts';
+import type { CommandGroup } from '../cli/help.ts';
 import type { AnyBenchmark } from './definition.ts';
 import type { AnyTask } from '../runner/cell-task.ts';
 
@@ -23,6 +24,8 @@ export interface BuiltInBenchmark extends BenchmarkEntry {
   readonly command?: {
     /** Its line of `roofline --help`. */
     readonly summary: string;
+    /** `measure` if not given. */
+    readonly group?: CommandGroup;
     load(): Promise<Command>;
   };
   /** Further work that it runs in processes of its own, by name. */

@@ -1,4 +1,5 @@
 import type { InferredOptionTypes, Options } from 'yargs';
+import type { CommandGroup } from './help.ts';
 
 export interface Flag extends Options {
   /** The only values; help shows them, and completion offers them. */
@@ -22,6 +23,7 @@ export interface CommandEntry {
   /** Words after the name as yargs reads them, such as `<folders..>`; their values arrive in the arguments. */
   readonly positionals?: string;
   readonly summary: string;
+  readonly group: CommandGroup;
   /** Whether the words after `--` are for another program, which it starts. */
   readonly handsWordsOn?: boolean;
   load(): Promise<Command>;

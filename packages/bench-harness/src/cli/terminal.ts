@@ -25,3 +25,6 @@ export function hasColors(stream: TerminalStream): boolean {
 export function canRewrite({ isTTY }: TerminalStream): boolean {
   return Boolean(isTTY) && process.env['TERM'] !== 'dumb';
 }
+
+/** Empties the line that the cursor is in. */
+export const ERASE_LINE = '\r\u001b[2K';

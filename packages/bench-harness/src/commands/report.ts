@@ -1,6 +1,7 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePath } from '../cli/option-values.ts';
-import { printJson, printLine, printProse, tell } from '../cli/output.ts';
+import { printJson, printLine, tell } from '../cli/output.ts';
+import { printProse, tellSentence } from '../cli/print-sentence.ts';
 import { EXIT } from '../errors.ts';
 
 export const reportCommand = defineCommand({
@@ -26,7 +27,7 @@ export const reportCommand = defineCommand({
     const report = await reportOfRecords(records);
     const { html, files } = await writeReport(report, out ?? paths[0]!, { png });
     if (repeated > 0)
-      tell(
+      tellSentence(
         `${repeated} of the measurements were made again in another folder: the report has the later ones.`,
       );
     if (json) {

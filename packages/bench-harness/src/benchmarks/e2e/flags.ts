@@ -2,6 +2,7 @@ import type { Flag } from '../../cli/command.ts';
 import { peerChoice } from '../../cli/flags/choices.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import type { GivenArguments } from '../../cli/flags/parameter-flags.ts';
+import { showWhile } from '../../cli/show-while.ts';
 import { UsageError } from '../../errors.ts';
 import type { NamedModel } from '../../model/shape.ts';
 import { findPeer, type PeerSetting } from '../../peer/peer-setting.ts';
@@ -31,7 +32,7 @@ export function stepsBy(args: GivenArguments, model: readonly NamedModel[]) {
 
 /** The peer that the flags ask for. Throws UsageError where it cannot be had. */
 export async function choosePeer(args: GivenArguments): Promise<PeerSetting> {
-  if (args['peer'] !== undefined) return findPeer();
+  if (args['peer'] !== undefined) return showWhile('Looking for PyTorch', findPeer);
   const given = ['peer-attention', 'peer-execution'].find((name) => args[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is that of a peer: add --peer torch.`);
   return null;
