@@ -1,7 +1,7 @@
 import { renderSentence } from '@roofline/reports';
 import { asCalled } from './invocation.ts';
 import { printLine, tell } from './output.ts';
-import { widthOf } from './terminal.ts';
+import { hasWidth, widthOf } from './terminal.ts';
 
 /** A sentence below a table, broken at words. */
 export function printSentence(text: string): void {
@@ -19,6 +19,8 @@ export function tellSentence(text: string): void {
   tell(inLines(text, process.stderr));
 }
 
+/** Without a width to fit into, as in a log, a sentence is a line. */
 function inLines(text: string, stream: NodeJS.WriteStream): string {
-  return renderSentence(asCalled(text), { width: widthOf(stream) }).slice(0, -1);
+  const called = asCalled(text);
+  return hasWidth(stream) ? renderSentence(called, { width: widthOf(stream) }).slice(0, -1) : called;
 }

@@ -78,6 +78,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
 
   it('roofline --help lists all commands in groups, demo and doctor first, within the width of a terminal', async () => {
     vi.stubEnv('COLUMNS', '80');
+    onTestFinished(() => void vi.unstubAllEnvs());
     const { stdout } = await runMain(['--help']);
     const lines = stdout.split('\n');
     const titles = lines.filter((line) => /^\S.*:$/.test(line));
