@@ -1,5 +1,4 @@
-import type { Command } from '../cli/command.ts';
-import type { CommandGroup } from '../cli/help.ts';
+import type { Command, CommandGroup } from '../cli/command.ts';
 import type { AnyBenchmark } from './definition.ts';
 import type { AnyTask } from '../runner/cell-task.ts';
 

@@ -1,5 +1,4 @@
 import type { InferredOptionTypes, Options } from 'yargs';
-import type { CommandGroup } from './help.ts';
 
 export interface Flag extends Options {
   /** The only values; help shows them, and completion offers them. */
@@ -16,6 +15,16 @@ export interface Command<F extends Flags = Flags> {
   /** Returns the exit code. */
   run(args: InferredOptionTypes<F> & Record<string, unknown>): Promise<number>;
 }
+
+/** The groups of `roofline --help`, in its order. */
+export const commandGroups = {
+  start: 'Start here',
+  measure: 'Measure',
+  look: 'Look',
+  check: 'Check',
+  'set-up': 'Set up',
+} as const;
+export type CommandGroup = keyof typeof commandGroups;
 
 /** What is known of a command before it is loaded: only the one that is asked for is. */
 export interface CommandEntry {

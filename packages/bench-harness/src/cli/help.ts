@@ -1,15 +1,5 @@
-import type { CommandEntry } from './command.ts';
+import { type CommandEntry, commandGroups } from './command.ts';
 import { spokenCommand } from './invocation.ts';
-
-/** The groups of `roofline --help`, in its order. */
-export const commandGroups = {
-  start: 'Start here',
-  measure: 'Measure',
-  look: 'Look',
-  check: 'Check',
-  'set-up': 'Set up',
-} as const;
-export type CommandGroup = keyof typeof commandGroups;
 
 /** The command that yargs has of itself, and the word by which a shell asks it what may follow. */
 export const COMPLETION = [

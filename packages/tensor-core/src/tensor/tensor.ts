@@ -1,11 +1,18 @@
-import { DeviceError, DisposedError, checkFlag, checkFunction, wrongArgument } from '@roofline/cuda/host';
+import {
+  DeviceError,
+  DisposedError,
+  OutOfMemoryError,
+  checkFlag,
+  checkFunction,
+  wrongArgument,
+} from '@roofline/cuda/host';
 import type { TapeNode } from './tape/tape.ts';
 import type { Device } from './device.ts';
 import { AutogradError, DTypeError, ShapeError } from '../base/errors.ts';
 import type { MemoryView } from '../base/memory-view.ts';
 import { type DType, byteSize, isFloatingPoint } from '../base/dtype.ts';
 import { extentOf } from './storage/extent.ts';
-import { type Held, watchForLeak, stopWatching } from './lifetime/leak-watch.ts';
+import { type Held, freeGarbage, isCrowded, watchForLeak, stopWatching } from './lifetime/leak-watch.ts';
 import { type Scope, Scoped } from './lifetime/scope.ts';
 import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from '../base/shape.ts';
 import { Storage } from './storage/storage.ts';
@@ -80,7 +87,7 @@ export class Tensor extends Scoped implements MemoryView {
 
   /** A new, uninitialised tensor. @internal */
   static allocate(device: Device, dtype: DType, shape: Shape): Tensor {
-    return new Tensor(new Storage(device, sizeOf(shape) * byteSize(dtype)), dtype, shape);
+    return new Tensor(allocateStorage(device, sizeOf(shape) * byteSize(dtype)), dtype, shape);
   }
 
   get device(): Device {
@@ -311,5 +318,18 @@ export class Tensor extends Scoped implements MemoryView {
           'Return it from its scope, or keep() it.',
       );
     }
+  }
+}
+
+/** Frees tensors that nothing uses first where they take much, or all, of the memory. */
+function allocateStorage(device: Device, byteLength: number): Storage {
+  // What is being compiled sees each tensor that is freed.
+  const mayFree = tracing.active === null;
+  if (mayFree && isCrowded(device)) freeGarbage(device);
+  try {
+    return new Storage(device, byteLength);
+  } catch (error) {
+    if (!(error instanceof OutOfMemoryError) || !mayFree || freeGarbage(device) === 0) throw error;
+    return new Storage(device, byteLength);
   }
 }
