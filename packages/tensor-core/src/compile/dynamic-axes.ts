@@ -41,15 +41,17 @@ export function axesOf(
 }
 
 /**
- * The sizes to look at: a grid of a few of each axis, and one set more that confirms what follows from those. They are near
- * those of the inputs, and below them where there is room: a model has a longest context.
+ * The sizes to look at: a grid of a few of each axis, and one set more that confirms what follows from those. They are just
+ * below those of the inputs where there is room, else above: a model has a longest context, whose own length may be a case of
+ * its own, as where a table of positions is read as a whole.
  */
 export function sampleSizes(axes: readonly DynamicAxis[], inputs: readonly Tensor[]): number[][] {
   const lists = axes.map(({ places: [place] }) => {
     const given = inputs[place!.input]!.shape[place!.dimension]!;
-    // One has a broadcast of its own, and is not like the others.
-    const step = given - sizesOfAxis > 1 ? -1 : 1;
-    return Array.from({ length: sizesOfAxis + 1 }, (_, i) => Math.max(given, 2) + step * i);
+    const count = sizesOfAxis + 1;
+    // A length of one is broadcast, and not like the others.
+    const step = given - count > 1 ? -1 : 1;
+    return Array.from({ length: count }, (_, i) => given + step * (i + 1));
   });
   const confirming = lists.map((list) => list.at(-1)!);
   return [...gridOf(lists.map((list) => list.slice(0, -1))), confirming];
