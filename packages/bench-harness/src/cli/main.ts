@@ -17,7 +17,7 @@ export async function main(words: readonly string[], entries: readonly CommandEn
     return await run(words, entries, meant);
   } catch (error) {
     // What is wrong with a line that is not finished would be printed into the prompt.
-    return words[0] === COMPLETION_WORD ? EXIT.ok : explain(error);
+    return words[0] === COMPLETION_WORD ? EXIT.ok : await explain(error);
   }
 }
 
@@ -58,13 +58,15 @@ function namedFirst(words: readonly string[], entries: readonly CommandEntry[]):
 const STORAGE_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EACCES', 'EPERM', 'EIO']);
 
 /** Says what went wrong on stderr: usage errors and full disks in a line or two, anything else with its stack. */
-function explain(error: unknown): number {
+async function explain(error: unknown): Promise<number> {
+  // What wraps lines is not needed before something goes wrong.
+  const { tellSentence } = await import('./print-sentence.ts');
   if (error instanceof UsageError) {
-    tell(`roofline: ${error.message}`);
+    tellSentence(`roofline: ${error.message}`);
     return EXIT.usage;
   }
   if (error instanceof Error && STORAGE_CODES.has((error as NodeJS.ErrnoException).code ?? '')) {
-    tell(`roofline: ${error.message}. Make room, or choose another folder by --out.`);
+    tellSentence(`roofline: ${error.message}. Make room, or choose another folder by --out.`);
     return EXIT.failure;
   }
   tell(error instanceof Error ? (error.stack ?? error.message) : String(error));
