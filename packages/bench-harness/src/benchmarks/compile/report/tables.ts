@@ -153,10 +153,11 @@ export function unfusedNotes(cells: Programs): Note[] {
   return measuredOf(cells).flatMap(({ record, cell, result }): Note[] => {
     if (result.table.some(({ members }) => members.length > 0)) return [];
     const { calls, launches } = result;
+    const inLaunches = launches === 1 ? '1 launch' : `${launches} launches`;
     const text =
       record.environment.device.type === 'cpu'
-        ? `Nothing was fused in ${names.name(cell)}: on the CPU its ${calls} calls run in ${launches} ONNX graphs and single ` +
-          'ops, whose nodes ONNX Runtime fuses as it loads them.'
+        ? `Nothing was fused in ${names.name(cell)}: on the CPU its ${calls} calls take ${inLaunches}, of ONNX graphs and ` +
+          'single ops, whose nodes ONNX Runtime fuses as it loads them.'
         : `Nothing was fused in ${names.name(cell)}: no two of its ${calls} calls could be one kernel.`;
     return [{ kind: 'note', text }];
   });
