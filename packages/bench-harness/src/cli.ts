@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { nodeProblem } from './cli/node-version.ts';
+import { nameCommandAsCalled } from './cli/invocation.ts';
 import { outputProblem, surviveClosedOutput, tell } from './cli/output.ts';
 import { EXIT } from './errors.ts';
 
@@ -12,6 +13,7 @@ else {
 
 async function runCommand(): Promise<void> {
   surviveClosedOutput();
+  nameCommandAsCalled();
   // Loaded after the check: an old Node.js may not read all of it.
   const [{ main }, { commandEntries }] = await Promise.all([
     import('./cli/main.ts'),

@@ -213,7 +213,7 @@ const table: HostileTable = {
     args: () => ['cpu', [], { signal: aborted, onStatus: () => {}, freshCeilings: false }],
     legal: {
       0: 'a',
-      1: '[]',
+      1: 'null []',
       2: 'undefined {}',
       '2.signal': 'undefined',
       '2.onStatus': 'undefined fn',
@@ -365,7 +365,7 @@ describe('each dtype of a device', () => {
       prepareDevice: {
         args: () => [['float32']],
         call: (dtypes: never) => prepareDevice('cpu', dtypes, { signal: aborted }),
-        legal: { 0: '[]' },
+        legal: { 0: 'null []' },
         deep: [0],
       },
     },

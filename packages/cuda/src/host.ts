@@ -4,6 +4,7 @@
 // What everything of Roofline stands on, whatever its device: it knows neither GPUs nor tensors.
 
 // Errors, and checks of what a function is given.
+export { bytesInWords } from './base/bytes-in-words.ts';
 export * from './base/errors.ts';
 export { checkOptions } from './base/check-options.ts';
 export {

@@ -43,6 +43,7 @@ const hostTable: HostileTable = {
   checkText: checking,
   describeValue: exempt('takes everything'),
   wrongArgument: exempt('makes an error'),
+  bytesInWords: exempt('words a number of bytes for a message'),
   nearestOf: { args: () => ['a', ['ab']], legal: { 0: 'a', 1: '[]' } },
   userPlace: exempt('takes nothing'),
   formatPlace: exempt('is given what userPlace gives'),

@@ -5,5 +5,5 @@ import { itCompilesRandomSteps } from '../../tensor-core/test/compile/random-ste
 import { trainers } from './random-steps-cases.ts';
 
 describe('random steps with optimizers', () => {
-  itCompilesRandomSteps(() => device('cpu'), fuzzSettings(1, 60), trainers);
+  itCompilesRandomSteps(() => device('cpu') as never, fuzzSettings(1, 60), trainers);
 });

@@ -43,7 +43,7 @@ export { renderLatex } from './text/latex.ts';
 export { renderTypst } from './text/typst.ts';
 export { renderCsv } from './text/csv.ts';
 export { renderJson } from './text/json.ts';
-export { renderTerminal } from './text/terminal.ts';
+export { renderSentence, renderTerminal } from './text/terminal.ts';
 export type { TerminalOptions } from './text/terminal.ts';
 export { plotLines } from './plot/plot-lines.ts';
 export type { PlotLinesOptions } from './plot/plot-lines.ts';

@@ -288,6 +288,11 @@ const calls: HostileTable = {
     deep: [0],
     named: "renderTerminal|table 'a-table'",
   },
+  renderSentence: {
+    args: () => ['Compiling takes 608 ms.', { width: 80 }],
+    legal: { 0: "'' a", 1: 'undefined {}', '1.width': 'undefined 5' },
+    named: 'renderSentence',
+  },
   isDrawing: exempt('asks what a value is: any value may be asked'),
   plotLines: {
     args: () => [{ loss: [3, 2, 1] }, { title: 'Loss', x: 'Step', y: 'Loss' }],

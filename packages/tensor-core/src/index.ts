@@ -79,6 +79,7 @@ export type * from './op/cpu-lowering.ts';
 export { requireTensor, requireTensors } from './op/require-tensor.ts';
 export { type Destinations, apply, applyOne, applyView } from './op/apply.ts';
 export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './compile/compile.ts';
+export type { DynamicAxes } from './compile/dynamic-axes.ts';
 export { type ExportOnnxOptions, exportOnnx } from './compile/export-onnx.ts';
 export type { CompileExplanation } from './compile/specialization.ts';
 export type { ExplainedCall, ExplainedOperand } from './compile/executable/explained-call.ts';

@@ -360,7 +360,9 @@ const table: HostileTable = {
   },
   applyLive: { ...given(() => [op, [x()], () => undefined], { 2: 'fn' }), whole: [0], named: 'apply' },
   applyView: { ...given(() => [view, x()]), whole: [0] },
-  defineOp: given(() => [opDefinition], { '0.name': 'a', '0.infer': 'fn' }),
+  defineOp: given(() => [opDefinition], {
+    ...{ '0.name': 'a', '0.infer': 'fn', '0.cuda': 'undefined', '0.cpu': 'undefined' },
+  }),
   defineView: given(() => [viewDefinition], { '0.name': 'a', '0.layout': 'fn' }),
   costOf: { ...given(() => [op, [x()], [x()], undefined], { 1: '[]', 2: '[]', 3: anything }), whole: [0] },
   compile: {

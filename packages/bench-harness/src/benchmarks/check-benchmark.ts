@@ -37,6 +37,7 @@ const definitionSchema = z.object({
   ...sweep,
   cell: z.union([anySchema, declaredParameters], 'expected parameters or a schema of zod'),
   cellParameters: declaredParameters.optional(),
+  settingParameters: declaredParameters.optional(),
   describe: anyFunction.optional(),
   samplesMs: anyFunction,
   peakBytes: anyFunction.optional(),

@@ -89,6 +89,8 @@ export interface BenchmarkDefinition<
   readonly cell: CellDeclaration<Cell>;
   /** Of cells of several kinds, whose `cell` is a schema: how their parameters are said. */
   readonly cellParameters?: DeclaredParameters;
+  /** The settings, declared, for reports to say them by their titles; others are said by their keys. */
+  readonly settingParameters?: DeclaredParameters;
   /** One short line for a cell; without it the words of its parameters. */
   describe?(cell: Cell): string;
   /** The samples that are timed: tables summarize and `roofline compare` contrasts them. May be none. */

@@ -1,4 +1,4 @@
-import type { Command } from '../cli/command.ts';
+import type { Command, CommandGroup } from '../cli/command.ts';
 import type { AnyBenchmark } from './definition.ts';
 import type { AnyTask } from '../runner/cell-task.ts';
 
@@ -23,6 +23,8 @@ export interface BuiltInBenchmark extends BenchmarkEntry {
   readonly command?: {
     /** Its line of `roofline --help`. */
     readonly summary: string;
+    /** `measure` if not given. */
+    readonly group?: CommandGroup;
     load(): Promise<Command>;
   };
   /** Further work that it runs in processes of its own, by name. */

@@ -14,7 +14,8 @@ import { checkExecutions } from './check-executions.ts';
 import { exitCodeOf } from '../cli/exit-code.ts';
 import type { SweepOptions } from '../cli/flags/sweep-flags.ts';
 import { watchInterruption } from '../cli/interruption.ts';
-import { printJson, printLine, printProse, tell } from '../cli/output.ts';
+import { printJson, tell } from '../cli/output.ts';
+import { printProse, printSentence, tellSentence } from '../cli/print-sentence.ts';
 import { printTable } from '../cli/print-table.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 
@@ -23,8 +24,8 @@ export interface RunOptions extends SweepOptions {
   readonly parameters: (device: DeviceDescription) => Readonly<Record<string, unknown>>;
   /** As given by --device: `auto`, `cpu`, `cuda`, `cuda:1`. */
   readonly device: string;
-  /** Dtypes whose matrix-product ceilings the rows need; none for rows without a roof. */
-  readonly dtypes: readonly BenchmarkDType[];
+  /** Dtypes whose matrix-product ceilings the rows need besides that of copies; null for rows without a roof. */
+  readonly dtypes: readonly BenchmarkDType[] | null;
 }
 
 export interface RunOutcome {
@@ -44,10 +45,10 @@ export async function runBenchmark<
   checkWritable(options.out);
   using interruption = watchInterruption();
   const { signal } = interruption;
-  const progress = new ProgressDisplay();
+  using progress = new ProgressDisplay();
   const prepared = await prepareDevice(options.device, options.dtypes, {
     signal,
-    onStatus: (text) => progress.status(text),
+    onStatus: (...status) => progress.status(...status),
   });
   progress.clear();
   if (prepared === null) {
@@ -76,10 +77,10 @@ export async function runBenchmark<
   if (records.length > 0 || options.json)
     printRecords(benchmark, records, options, { interrupted, writeError });
   if (writeError !== null) {
-    tell(howToGoOn(writeError, options, records.length, total));
+    tellSentence(howToGoOn(writeError, options, records.length, total));
     return { exitCode: EXIT.failure, records, isKept: false };
   }
-  tell(interrupted ? howToResume(options, records.length, total) : howToReport(out));
+  tellSentence(interrupted ? howToResume(options, records.length, total) : howToReport(out));
   const exitCode = interrupted ? EXIT.interrupted : exitCodeOf(records, options.outOfMemory);
   return { exitCode, records, isKept: true };
 }
@@ -122,13 +123,13 @@ function printRecords<Cell extends JsonObject>(
   const { tables, notes, findings } = benchmark.toOverview(records);
   if (!json) {
     printTable(table);
-    if (busyMachine !== null) printLine(busyMachine);
-    for (const text of throttledClocks) printLine(text);
+    if (busyMachine !== null) printSentence(busyMachine);
+    for (const text of throttledClocks) printSentence(text);
     for (const each of tables) printTable(each);
     for (const sentence of new Set([...notes, ...findings])) printProse(sentence);
     return;
   }
-  for (const note of notes) tell(note);
+  for (const note of notes) tellSentence(note);
   const [first] = records;
   printJson({
     benchmark: benchmark.name,

@@ -16,12 +16,23 @@ export interface Command<F extends Flags = Flags> {
   run(args: InferredOptionTypes<F> & Record<string, unknown>): Promise<number>;
 }
 
+/** The groups of `roofline --help`, in its order. */
+export const commandGroups = {
+  start: 'Start here',
+  measure: 'Measure',
+  look: 'Look',
+  check: 'Check',
+  'set-up': 'Set up',
+} as const;
+export type CommandGroup = keyof typeof commandGroups;
+
 /** What is known of a command before it is loaded: only the one that is asked for is. */
 export interface CommandEntry {
   readonly name: string;
   /** Words after the name as yargs reads them, such as `<folders..>`; their values arrive in the arguments. */
   readonly positionals?: string;
   readonly summary: string;
+  readonly group: CommandGroup;
   /** Whether the words after `--` are for another program, which it starts. */
   readonly handsWordsOn?: boolean;
   load(): Promise<Command>;

@@ -1,10 +1,8 @@
 import type { Arguments } from 'yargs';
 import type { Command, Flag } from './command.ts';
+import { COMPLETION_WORD } from './help.ts';
 
 type Filter = (onCompleted: (error: Error | null, completions: string[] | undefined) => void) => void;
-
-/** With it the script in the shell asks for what may follow. */
-export const COMPLETION_WORD = '--get-yargs-completions';
 
 /**
  * What tab completion offers: the values of the flag before the word, of its last item in a list between commas;

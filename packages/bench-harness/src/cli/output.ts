@@ -1,3 +1,6 @@
+import { asCalled } from './invocation.ts';
+import { canRewrite, ERASE_LINE } from './terminal.ts';
+
 /** What would clear a screen, move the cursor or turn the direction of text; records may hold anything. */
 const CONTROL = /(?![\t\n])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 
@@ -15,17 +18,16 @@ export function printJson(value: unknown): void {
 }
 
 export function printLine(text = ''): void {
-  process.stdout.write(`${withoutCodes(text)}\n`);
+  process.stdout.write(`${withoutCodes(asCalled(text))}\n`);
 }
 
-/** Prose of a report, without its markup. */
-export function printProse(prose: string): void {
-  printLine(prose.replace(/\*\*|`/g, '').replace(/\[([^\]]+)\]\([^)]*\)/g, '$1'));
-}
-
-/** What people want to know while they wait, or besides the result; never mixed into piped output. */
+/**
+ * What people want to know while they wait, or besides the result; never mixed into piped output. A status line that
+ * stands there gives way.
+ */
 export function tell(text: string): void {
-  process.stderr.write(`${withoutCodes(text)}\n`);
+  const erased = canRewrite(process.stderr) ? ERASE_LINE : '';
+  process.stderr.write(`${erased}${withoutCodes(asCalled(text))}\n`);
 }
 
 const output = new AbortController();

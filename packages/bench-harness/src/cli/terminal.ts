@@ -13,8 +13,17 @@ const PIPE_WIDTH = 160;
 /** Columns of a terminal; some report 0. What is no terminal is as wide as COLUMNS says. */
 export function widthOf({ isTTY, columns }: TerminalStream): number {
   if (isTTY) return columns || USUAL_WIDTH;
+  return toldWidth() ?? PIPE_WIDTH;
+}
+
+/** Whether a stream is a terminal, or COLUMNS says how wide it is. */
+export function hasWidth({ isTTY }: TerminalStream): boolean {
+  return Boolean(isTTY) || toldWidth() !== null;
+}
+
+function toldWidth(): number | null {
   const told = Number(process.env['COLUMNS']);
-  return Number.isSafeInteger(told) && told > 0 ? told : PIPE_WIDTH;
+  return Number.isSafeInteger(told) && told > 0 ? told : null;
 }
 
 export function hasColors(stream: TerminalStream): boolean {
@@ -25,3 +34,6 @@ export function hasColors(stream: TerminalStream): boolean {
 export function canRewrite({ isTTY }: TerminalStream): boolean {
   return Boolean(isTTY) && process.env['TERM'] !== 'dumb';
 }
+
+/** Empties the line that the cursor is in. */
+export const ERASE_LINE = '\r\u001b[2K';

@@ -2,7 +2,8 @@ import type { Row, Table } from '@roofline/reports';
 import { TOLERANCES, type AgreeJob, type AgreeResult } from '../peer/agree/agree-job.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parseWholeNumber } from '../cli/option-values.ts';
-import { printJson, printLine } from '../cli/output.ts';
+import { printJson } from '../cli/output.ts';
+import { printSentence } from '../cli/print-sentence.ts';
 import { printTable } from '../cli/print-table.ts';
 import { listSome } from '../report/values-in-words.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
@@ -42,12 +43,12 @@ export const agreeCommand = defineCommand({
     if (configurations + wide === 0)
       throw new UsageError('Ask for one of --configurations or --wide at least.');
     const { agreeOnDevice } = await import('../peer/agree/agree-on-device.ts');
-    const progress = new ProgressDisplay();
+    using progress = new ProgressDisplay();
     const requests = Array.from({ length: configurations + wide }, (_, index) => ({
       seed: seed + index,
       scale: index < configurations ? ('tiny' as const) : ('wide' as const),
     }));
-    const checks = await agreeOnDevice(device, requests, (text) => progress.status(text));
+    const checks = await agreeOnDevice(device, requests, (...status) => progress.status(...status));
     progress.clear();
     const rows = checks.flatMap(({ job, result }) => agreementRows(job, result));
     const { torch } = checks[0]!.result;
@@ -56,7 +57,7 @@ export const agreeCommand = defineCommand({
     if (json) printJson({ torch, rows, details: checks, verdict });
     else {
       printTable(agreementTable(rows, torch));
-      printLine(verdict);
+      printSentence(verdict);
     }
     return failures.length > 0 ? EXIT.failure : EXIT.ok;
   },

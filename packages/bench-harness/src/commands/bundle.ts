@@ -21,7 +21,7 @@ export const bundleCommand = defineCommand({
   ],
   async run({ out, json }) {
     const { packBundle } = await import('./bundle/pack-bundle.ts');
-    const progress = new ProgressDisplay();
+    using progress = new ProgressDisplay();
     const byteLength = await packBundle(out, (text) => progress.status(text));
     progress.clear();
     if (json) printJson({ path: out, byteLength });

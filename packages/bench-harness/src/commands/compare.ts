@@ -1,6 +1,7 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePositiveNumber } from '../cli/option-values.ts';
-import { printJson, printLine, tell } from '../cli/output.ts';
+import { printJson, tell } from '../cli/output.ts';
+import { printSentence } from '../cli/print-sentence.ts';
 import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
 
@@ -53,9 +54,9 @@ export const compareCommand = defineCommand({
       });
     } else {
       // First, what else the ratios may be of.
-      for (const sentence of different) printLine(sentence);
+      for (const sentence of different) printSentence(sentence);
       printTable(table);
-      for (const sentence of summary) printLine(sentence);
+      for (const sentence of summary) printSentence(sentence);
     }
     if (worse.length > 0) {
       const cells = comparisons.length + lost.length;

@@ -25,6 +25,8 @@ export interface ModelDescription {
     readonly optimizerState: number;
     /** Kept from the forward for the backward pass, with plain attention; an estimate. */
     readonly activations: number;
+    /** An estimate too. */
+    readonly total: number;
   };
 }
 
@@ -45,13 +47,18 @@ export function describeModel(
     parameters: total,
     modules,
     flops: { forward, backward, optimizer, total: forward + backward + optimizer },
-    bytes: {
-      parameters: cost.parameterBytes,
-      gradients: cost.gradientBytes,
-      optimizerState: cost.optimizerBytes,
-      activations: cost.activationBytes,
-    },
+    bytes: bytesOf(cost),
   };
+}
+
+function bytesOf({
+  parameterBytes: parameters,
+  gradientBytes: gradients,
+  optimizerBytes: optimizerState,
+  activationBytes: activations,
+}: ReturnType<typeof costOf>): ModelDescription['bytes'] {
+  const total = parameters + gradients + optimizerState + activations;
+  return { parameters, gradients, optimizerState, activations, total };
 }
 
 export function modelTables(model: ModelDescription): Table[] {
@@ -101,6 +108,7 @@ function memoryTable({ bytes }: ModelDescription): Table {
     gradients: bytes.gradients,
     'optimizer state': bytes.optimizerState,
     'activations (estimate)': bytes.activations,
+    total: bytes.total,
   };
   return {
     kind: 'table',

@@ -1,6 +1,7 @@
 import { dtypes, type Ceilings } from '../measuring/ceilings.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { printJson, printLine } from '../cli/output.ts';
+import { printSentence } from '../cli/print-sentence.ts';
 import { printTable } from '../cli/print-table.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT } from '../errors.ts';
@@ -21,7 +22,7 @@ export const doctorCommand = defineCommand({
   async run({ device: spec, ceilings: measure, json }) {
     const { lookAround } = await import('../device/look-around.ts');
     const { diagnosisTable, remedyLines, verdict } = await import('../device/diagnosis.ts');
-    const progress = new ProgressDisplay();
+    using progress = new ProgressDisplay();
     progress.status('Looking around');
     const { device, problem, diagnosis: found, torch, jax } = await lookAround(spec);
     const { ceilings, failure } =
@@ -42,7 +43,8 @@ export const doctorCommand = defineCommand({
     printLine(device ? `\nDevice ${device.label}: ${device.name}` : `\n${problem}`);
     const facts = [...propertyFacts(device?.properties ?? {}), ...(ceilings ? ceilingFacts(ceilings) : [])];
     for (const [name, value] of facts) printLine(`  ${name}: ${value}`);
-    printLine(`\n${verdict(entries)}`);
+    printLine();
+    printSentence(verdict(entries));
     return exitCode;
   },
 });
@@ -63,7 +65,7 @@ async function measureCeilings(
   try {
     const prepared = await prepareDevice(spec, type === 'cuda' ? dtypes : ['float32'], {
       freshCeilings: true,
-      onStatus: (text) => progress.status(text),
+      onStatus: (...status) => progress.status(...status),
     });
     return { ceilings: prepared?.ceilings ?? null, failure: null };
   } catch (error) {

@@ -1,4 +1,5 @@
 import { defineCommand } from '../cli/command.ts';
+import { asCalled } from '../cli/invocation.ts';
 
 /** Flags go on as they are given: `roofline-launch` of @roofline/collectives, the same code, reads and checks them. */
 const passedOn = ['nproc', 'nnodes', 'node-rank', 'rdzv'] as const;
@@ -27,6 +28,9 @@ export const launchCommand = defineCommand({
       ...((args['script'] as unknown[] | undefined) ?? []),
       ...(args['_'] as unknown[]).slice(1),
     ];
-    return await runLaunchCommand([...flags, '--', ...words.map(String)], 'Try `roofline launch --help`.');
+    return await runLaunchCommand(
+      [...flags, '--', ...words.map(String)],
+      asCalled('Try `roofline launch --help`.'),
+    );
   },
 });

@@ -1,6 +1,8 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePath } from '../cli/option-values.ts';
-import { printJson, printLine, printProse, tell } from '../cli/output.ts';
+import { printJson, printLine, tell } from '../cli/output.ts';
+import { printProse, tellSentence } from '../cli/print-sentence.ts';
+import { showWhile } from '../cli/show-while.ts';
 import { EXIT } from '../errors.ts';
 
 export const reportCommand = defineCommand({
@@ -24,9 +26,11 @@ export const reportCommand = defineCommand({
     const paths = folders as string[];
     const { records, repeated } = readFolders(paths, tell);
     const report = await reportOfRecords(records);
-    const { html, files } = await writeReport(report, out ?? paths[0]!, { png });
+    const { html, files } = await showWhile('Writing the report', () =>
+      writeReport(report, out ?? paths[0]!, { png }),
+    );
     if (repeated > 0)
-      tell(
+      tellSentence(
         `${repeated} of the measurements were made again in another folder: the report has the later ones.`,
       );
     if (json) {

@@ -12,6 +12,7 @@ import {
 } from '@roofline/tensor-core';
 import type { CellTask } from '../runner/cell-task.ts';
 import type { BenchmarkDType, Ceilings } from '../measuring/ceilings.ts';
+import { countSteps } from '../measuring/count-steps.ts';
 
 /** Sizes of the square matrices. */
 const MATRIX_SIZES = { cuda: [4096, 8192, 12288], cpu: [1024, 2048] } as const;
@@ -38,10 +39,12 @@ interface Best {
 /** The best that the device reaches in large matrix products and in copies, each of several sizes and ways. */
 export const measureCeilings: CellTask<CeilingsJob, Record<string, never>, Ceilings> = {
   name: 'measure-ceilings',
-  measure({ dtypes }, { deviceLabel }) {
+  measure({ dtypes }, { deviceLabel, progress }) {
     const device = openDevice(deviceLabel as `cuda:${number}`);
-    const products = dtypes.map((dtype) => [dtype, bestProduct(device, dtype)] as const);
-    const copy = bestCopy(device);
+    const steps = dtypes.length * MATRIX_SIZES[device.type].length + COPY_BYTES[device.type].length;
+    const sizeDone = countSteps(progress, { warmup: 0, steps, name: 'sizes' });
+    const products = dtypes.map((dtype) => [dtype, bestProduct(device, dtype, sizeDone)] as const);
+    const copy = bestCopy(device, sizeDone);
     const ofProducts = (pick: (best: Best) => number) =>
       Object.fromEntries(products.map(([dtype, best]) => [dtype, pick(best)]));
     return {
@@ -52,31 +55,35 @@ export const measureCeilings: CellTask<CeilingsJob, Record<string, never>, Ceili
   },
 };
 
-function bestProduct(device: Device, dtype: BenchmarkDType): Best {
-  const tried = MATRIX_SIZES[device.type].flatMap((size) =>
-    scope(() => {
+function bestProduct(device: Device, dtype: BenchmarkDType, sizeDone: () => void): Best {
+  const tried = MATRIX_SIZES[device.type].flatMap((size) => {
+    const rates = scope(() => {
       const [a, b] = [1, 2].map((seed) => randn([size, size], { seed, dtype, device })) as [Tensor, Tensor];
       return LAYOUTS.map((layout) => {
         const second = layout(b);
         return rateOf(device, 2 * size ** 3, () => void matmul(a, second));
       });
-    }),
-  );
+    });
+    sizeDone();
+    return rates;
+  });
   return bestOf(tried);
 }
 
-function bestCopy(device: Device): Best {
+function bestCopy(device: Device, sizeDone: () => void): Best {
   const most = device.memoryStatistics().freeBytes / 4;
-  const tried = COPY_BYTES[device.type].flatMap((size) =>
-    scope(() => {
+  const tried = COPY_BYTES[device.type].flatMap((size) => {
+    const rates = scope(() => {
       const length = Math.floor(Math.min(size, most) / 4);
       const [source, target] = [1, 0].map((value) => full([length], value, { dtype: 'float32', device })) as [
         Tensor,
         Tensor,
       ];
       return COPIES.map((copy) => rateOf(device, 2 * source.byteLength, () => void copy(source, target)));
-    }),
-  );
+    });
+    sizeDone();
+    return rates;
+  });
   return bestOf(tried);
 }
 

@@ -21,7 +21,8 @@ export interface ExecutableOptions {
   readonly signal?: AbortSignal;
   /** For opening the device, and for its ceilings. Default: 2 minutes and 10 minutes. */
   readonly timeoutMs?: number;
-  readonly onStatus?: (text: string) => void;
+  /** Called with what goes on, and how much of it is done. */
+  readonly onStatus?: (text: string, done?: number, total?: number) => void;
   /** Measures the ceilings even when they are cached. */
   readonly freshCeilings?: boolean;
 }
@@ -40,22 +41,23 @@ export interface PreparedDevice {
 }
 
 /**
- * Finds the device and its ceilings for `dtypes`, cached or measured now; none for no dtypes. Throws UsageError, with
- * what is missing and how to get it, when the device cannot be used. Null when interrupted.
+ * Finds the device and its ceilings, cached or measured now: that of copies, and those of products of `dtypes`, which may
+ * be none for work that only moves bytes; null for no ceilings at all. Throws UsageError, with what is missing and how to
+ * get it, when the device cannot be used. Null when interrupted.
  */
 export async function prepareDevice(
   spec: string,
-  dtypes: readonly BenchmarkDType[],
+  dtypes: readonly BenchmarkDType[] | null,
   options: ExecutableOptions = {},
 ): Promise<PreparedDevice | null> {
   checkArgument('prepareDevice', 'spec', spec, z.string());
-  checkArgument('prepareDevice', 'dtypes', dtypes, z.array(z.enum(benchmarkDTypes)));
+  checkArgument('prepareDevice', 'dtypes', dtypes, z.array(z.enum(benchmarkDTypes)).nullable());
   checkArgument('prepareDevice', 'options', options, prepareOptions);
   options.onStatus?.(`Opening the device ${spec}`);
   const device = await openDevice(spec, options);
   if (device === null) return null;
   const environment = describeEnvironment(device);
-  if (dtypes.length === 0) return { environment, ceilings: null };
+  if (dtypes === null) return { environment, ceilings: null };
   const ceilings = await findCeilings(environment, dtypes, options);
   return ceilings && { environment, ceilings };
 }
@@ -101,7 +103,8 @@ async function findCeilings(
   const missing = dtypes.filter((dtype) => cached?.matmulFlopsPerSecond[dtype] === undefined);
   if (cached && missing.length === 0) return cached;
 
-  onStatus?.(`Measuring the ceilings of ${environment.device.name}, once`);
+  const status = `Measuring the ceilings of ${environment.device.name}, once`;
+  onStatus?.(status);
   const outcome = await runCellProcess(
     {
       task: 'measure-ceilings',
@@ -109,7 +112,11 @@ async function findCeilings(
       settings: {},
       deviceLabel: environment.device.label,
     },
-    { timeoutMs, ...(signal ? { signal } : {}) },
+    {
+      timeoutMs,
+      ...(signal ? { signal } : {}),
+      onProgress: ({ done, total }) => onStatus?.(status, done, total),
+    },
   );
   if (outcome.status === 'interrupted') return null;
   if (outcome.status === 'timeout') {

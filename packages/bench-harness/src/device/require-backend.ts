@@ -1,6 +1,8 @@
 import { UsageError } from '../errors.ts';
 import { remedies } from './diagnosis.ts';
 
+type Backend = 'gloo' | 'nccl';
+
 /** Why ranks cannot be connected here as `roofline allreduce` chooses: null with Gloo, or with several GPUs. */
 export async function whyNoRanks(): Promise<string | null> {
   const { cudaDeviceCount } = await import('@roofline/tensor-core');
@@ -9,8 +11,34 @@ export async function whyNoRanks(): Promise<string | null> {
   return problem ?? null;
 }
 
+/** What may connect ranks, which may be asked for by the device that they run on. */
+export interface BackendChoice {
+  readonly given: Backend | undefined;
+  /** `auto`, `cpu` or `cuda`. */
+  readonly device: string;
+  /** The most that are started; null for as many as there are places. */
+  readonly ranks: number | null;
+}
+
+/**
+ * What connects ranks: nccl where each of several has a GPU of its own, else gloo. Throws a UsageError for a device that does
+ * not go with the backend, or is a single GPU.
+ */
+export async function chooseBackend({ given, device, ranks }: BackendChoice): Promise<Backend> {
+  if (device.startsWith('cuda:'))
+    throw new UsageError(`--device ${device} is one GPU, and each rank has its own: take --device cuda.`);
+  const asked = { cpu: 'gloo', cuda: 'nccl' }[device] as Backend | undefined;
+  if (given !== undefined && asked !== undefined && asked !== given) {
+    throw new UsageError(`--backend ${given} does not connect ranks of --device ${device}: leave out one.`);
+  }
+  if (given ?? asked) return (given ?? asked)!;
+  const { cudaDeviceCount } = await import('@roofline/tensor-core');
+  const gpus = cudaDeviceCount();
+  return gpus > 1 && (ranks ?? gpus) <= gpus ? 'nccl' : 'gloo';
+}
+
 /** Before a sweep whose ranks the backend connects. Throws UsageError for Gloo that is missing, and NCCL without a GPU. */
-export async function requireBackend(backend: 'gloo' | 'nccl'): Promise<void> {
+export async function requireBackend(backend: Backend): Promise<void> {
   const problems = backend === 'gloo' ? await problemsOfGloo() : await problemsOfNccl();
   if (problems.length > 0) throw new UsageError(problems.join('\n'));
 }

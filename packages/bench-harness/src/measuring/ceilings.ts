@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { anyNumber, checkArgument } from '../check-argument.ts';
+import { ArgumentError } from '../errors.ts';
 
 export const dtypes = ['float32', 'bfloat16', 'float16'] as const;
 export type BenchmarkDType = (typeof dtypes)[number];
@@ -45,17 +46,23 @@ const someWork = z.array(z.object({ flops: anyNumber, bytes: anyNumber }));
 /**
  * The least time in which a phase could run under the ceilings (Williams, Waterman and Patterson, "Roofline",
  * 2009): whichever of arithmetic and memory traffic takes longer. Phases follow one another, so theirs add up.
- * Null where the ceiling of this dtype was not measured.
+ * Null where the ceiling of this dtype was not measured. Work that only moves bytes needs no dtype. Throws an ArgumentError for
+ * operations without one.
  */
 export function floorMs(
   phases: readonly PhaseWork[],
   ceilings: Ceilings,
-  dtype: BenchmarkDType,
+  dtype?: BenchmarkDType,
 ): number | null {
   checkArgument('floorMs', 'phases', phases, someWork);
   checkArgument('floorMs', 'ceilings', ceilings, ceilingsSchema);
-  checkArgument('floorMs', 'dtype', dtype, z.enum(dtypes));
-  const peak = ceilings.matmulFlopsPerSecond[dtype];
+  checkArgument('floorMs', 'dtype', dtype, z.enum(dtypes).optional());
+  const calculates = phases.some(({ flops }) => flops !== 0);
+  if (calculates && dtype === undefined)
+    throw new ArgumentError(
+      "floorMs: phases with flops need the dtype of their products, such as 'float32'.",
+    );
+  const peak = calculates ? ceilings.matmulFlopsPerSecond[dtype!] : Infinity;
   if (peak === undefined) return null;
   const seconds = phases.map(({ flops, bytes }) =>
     Math.max(flops / peak, bytes / ceilings.copyBytesPerSecond),

@@ -11,6 +11,7 @@ type ListsOf<P extends Parameters> = { -readonly [K in keyof P]: z.output<P[K]['
 /** What a benchmark sweeps, as its definition has it. */
 export interface DeclaredSweep<Cell extends Parameters, Settings extends Parameters> {
   readonly cell: Cell;
+  readonly settingParameters: Settings;
   readonly parameters: z.ZodType<ListsOf<Cell> & ValuesOf<Settings>>;
   settings(parameters: ListsOf<Cell> & ValuesOf<Settings>): ValuesOf<Settings> & JsonObject;
   expand(parameters: ListsOf<Cell> & ValuesOf<Settings>): (ValuesOf<Cell> & JsonObject)[];
@@ -39,6 +40,7 @@ export function sweepOf<const Cell extends Parameters, const Settings extends Pa
     Object.fromEntries(keys.map((key) => [key, parameters[key]]));
   return {
     cell,
+    settingParameters: settings,
     parameters: z.object({ ...sweepSchemas(cell), ...settingSchemas(settings) }) as never,
     settings: (parameters) => valuesAt(Object.keys(settings), parameters) as never,
     expand: (parameters) => combinations(valuesAt(nested, parameters) as never) as never,

@@ -1,12 +1,16 @@
 import { formatBytes, formatNumber, formatPercent, type Report } from '@roofline/reports';
 import { dtypes, type Ceilings } from '../measuring/ceilings.ts';
+import { titleOf, type Parameter, type Parameters } from '../parameters/parameter.ts';
 import { capitalize, inWords } from '../parameters/words.ts';
 import { describeValue } from '../records/describe-value.ts';
 import type { Json } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 
-/** What a reader needs to judge the numbers, and to measure them again. */
-export function environmentFacts({ environment, ceilings, settings }: CellRecord): Report['environment'] {
+/** What a reader needs to judge the numbers, and to measure them again; settings by the titles that `declared` gives them. */
+export function environmentFacts(
+  { environment, ceilings, settings }: CellRecord,
+  declared: Parameters = {},
+): Report['environment'] {
   const { device, system, git } = environment;
   const facts: [string, string | number][] = [
     ['Device', `${device.name} (${device.label})`],
@@ -19,15 +23,15 @@ export function environmentFacts({ environment, ceilings, settings }: CellRecord
     ...Object.entries(environment.packages),
     ['Commit', git ? `${git.commit}${git.dirty ? ', with changes' : ''}` : 'not in a git checkout'],
     ...Object.entries(environment.variables),
-    ...Object.entries(settings).map(settingFact),
+    ...Object.entries(settings).map(([key, value]) => settingFact(key, value, declared[key])),
   ];
   return facts.map(([label, value]) => ({ label, value: String(value) }));
 }
 
 /** `Bucket bytes`, `25.0 MiB`. */
-function settingFact([name, value]: [string, Json]): [string, string] {
+function settingFact(name: string, value: Json, declared: Parameter | undefined): [string, string] {
   const isBytes = name.endsWith('Bytes') && typeof value === 'number';
-  return [capitalize(inWords(name)), isBytes ? formatBytes(value) : describeValue(value)];
+  return [titleOf(name, declared), isBytes ? formatBytes(value) : describeValue(value)];
 }
 
 export function ceilingFacts({

@@ -8,7 +8,8 @@ import type { CellRecord } from '../records/record.ts';
 export interface StepCost {
   /** One after the other; their floors add up. */
   readonly phases: readonly PhaseWork[];
-  readonly dtype: BenchmarkDType;
+  /** Of the products; work that only moves bytes has none. */
+  readonly dtype?: BenchmarkDType;
 }
 
 /** What is read of a benchmark to interpret its records. */

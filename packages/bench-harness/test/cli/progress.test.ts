@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ProgressDisplay } from '../../src/cli/progress.ts';
 import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
 
@@ -40,6 +40,28 @@ describe('ProgressDisplay', () => {
     const lines = raw().split('\r').map(stripVTControlCharacters);
     expect(lines.every((line) => line.length < 40)).toBe(true);
     expect(raw()).not.toContain('\n');
+  });
+
+  it('shows that it goes on: the time since something changed, or the time left', () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { progress, raw } = display(true);
+    const line = () => stripVTControlCharacters(raw().split('\r').at(-1)!);
+    progress.status('Looking for PyTorch');
+    vi.advanceTimersByTime(1500);
+    expect(line()).toBe('Looking for PyTorch');
+    vi.advanceTimersByTime(3500);
+    expect(line()).toBe('Looking for PyTorch · 5 s');
+    progress.sweepStarted(1, 0);
+    progress.cellStarted('a cell', 1);
+    vi.advanceTimersByTime(4000);
+    progress.cellProgressed(1, 6, 'steps');
+    expect(line()).toBe('[1/1] a cell · steps 1/6 · 20 s left');
+    vi.advanceTimersByTime(2000);
+    expect(line()).toBe('[1/1] a cell · steps 1/6 · 18 s left');
+    progress.clear();
+    vi.advanceTimersByTime(5000);
+    expect(line()).toBe('');
   });
 
   it('writes no control codes of a record, and no message that fills the screen', () => {

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { commandEntries } from '../../src/commands/all.ts';
 import { EXIT } from '../../src/errors.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { runMain } from '../fixtures/run-main.ts';
@@ -73,6 +74,19 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^ {4}at /m);
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  });
+
+  it('roofline --help lists all commands in groups, demo and doctor first, within the width of a terminal', async () => {
+    vi.stubEnv('COLUMNS', '80');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { stdout } = await runMain(['--help']);
+    const lines = stdout.split('\n');
+    const titles = lines.filter((line) => /^\S.*:$/.test(line));
+    expect(titles).toEqual(['Start here:', 'Measure:', 'Look:', 'Check:', 'Set up:', 'Options:']);
+    const listed = lines.flatMap((line) => /^ {2}([a-z0-9]+)/.exec(line)?.[1] ?? []);
+    expect(listed.slice(0, 2)).toEqual(['demo', 'doctor']);
+    expect(listed.toSorted()).toEqual([...commandEntries.map(({ name }) => name), 'completion'].toSorted());
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 
   it('roofline --help lists every exit code', async () => {
@@ -238,7 +252,7 @@ describe('help', () => {
   });
 
   it('is -h, and the version -V; help shows the choices', async () => {
-    expect((await runMain(['-h'])).stdout).toContain('roofline e2e');
+    expect((await runMain(['-h'])).stdout).toMatch(/^ {2}e2e +\S/m);
     expect((await runMain(['-V'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     const { stdout } = await runMain(['e2e', '-h']);
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"forward", "forward-backward", "train-step"');

@@ -1,7 +1,7 @@
 import { diagnoseGloo } from '@roofline/collectives';
 import { cudaDeviceCount } from '@roofline/tensor-core';
 import { expect, it, vi } from 'vitest';
-import { requireBackend, whyNoRanks } from '../../src/device/require-backend.ts';
+import { chooseBackend, requireBackend, whyNoRanks } from '../../src/device/require-backend.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { runMain } from '../fixtures/run-main.ts';
 
@@ -61,4 +61,30 @@ it('says why ranks cannot be connected: without Gloo, and without several GPUs',
   vi.mocked(diagnoseGloo).mockReturnValue(missing);
   vi.mocked(cudaDeviceCount).mockReturnValue(2);
   expect(await whyNoRanks()).toBeNull();
+});
+
+it.each([
+  [0, 2, 'gloo'],
+  [1, 1, 'gloo'],
+  [2, 2, 'nccl'],
+  [2, 4, 'gloo'],
+  [4, null, 'nccl'],
+] as const)(
+  'of %d GPUs and %s ranks takes GPUs where each rank has its own',
+  async (gpus, ranks, backend) => {
+    vi.mocked(cudaDeviceCount).mockReturnValue(gpus);
+    expect(await chooseBackend({ given: undefined, device: 'auto', ranks })).toBe(backend);
+  },
+);
+
+it('takes what is asked for, by its name or by its device, and nothing that contradicts itself', async () => {
+  const asked = (given: 'gloo' | 'nccl' | undefined, device: string) =>
+    chooseBackend({ given, device, ranks: 2 });
+  expect(await Promise.all([asked('nccl', 'auto'), asked(undefined, 'cuda'), asked('gloo', 'cpu')])).toEqual([
+    'nccl',
+    'nccl',
+    'gloo',
+  ]);
+  await expect(asked('nccl', 'cpu')).rejects.toThrow('--backend nccl does not connect ranks of --device cpu');
+  await expect(asked(undefined, 'cuda:1')).rejects.toThrow('take --device cuda');
 });

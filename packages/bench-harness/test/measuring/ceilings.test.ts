@@ -15,6 +15,14 @@ describe('floorMs', () => {
     expect(floorMs(phases.slice(0, 1), ceilings, 'float32')).toBeCloseTo(3, 12);
   });
 
+  it('asks for the ceiling of products only where there are operations', () => {
+    const copiesAlone = { matmulFlopsPerSecond: {}, copyBytesPerSecond: 4e11 };
+    expect(floorMs([{ flops: 0, bytes: 8e8 }], copiesAlone)).toBeCloseTo(2, 12);
+    expect(() => floorMs([{ flops: 1, bytes: 8e8 }], ceilings)).toThrow(
+      'floorMs: phases with flops need the dtype',
+    );
+  });
+
   it('is 0 for nothing, and unknown without the ceiling of the dtype', () => {
     expect(floorMs([], ceilings, 'float32')).toBe(0);
     expect(floorMs([{ flops: 1, bytes: 1 }], ceilings, 'float16')).toBeNull();

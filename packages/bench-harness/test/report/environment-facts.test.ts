@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { parameter } from '../../src/parameters/parameter.ts';
 import { environmentFacts } from '../../src/report/environment-facts.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { toyRecord } from '../fixtures/records.ts';
@@ -17,6 +19,10 @@ it('describes the environment in words and units', () => {
   const facts = environmentFacts(
     toyRecord({}, { environment, settings: { lossSteps: 200, bucketBytes: 26214400, peer: null } }),
   );
+  const said = environmentFacts(toyRecord({}, { settings: { rounds: 3 } }), {
+    rounds: parameter(z.int(), { title: 'Turns of each side' }),
+  });
+  expect(said).toContainEqual({ label: 'Turns of each side', value: '3' });
   const told = Object.fromEntries(facts.map(({ label, value }) => [label, value]));
   expect(told).toMatchObject({
     'Device memory': '140 GiB',

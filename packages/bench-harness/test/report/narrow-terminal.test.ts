@@ -22,7 +22,7 @@ async function tablesOf(folder: string): Promise<Table[]> {
 
 /** The columns that a terminal leaves out, by their labels. */
 const leftOut = (text: string) =>
-  /columns leave out: (.*?)\. \d+ show/s.exec(text.replaceAll('\n', ' '))?.[1] ?? '';
+  /columns leave out: (.*?)\. \d+ show/s.exec(text.replaceAll(/\n */g, ' '))?.[1] ?? '';
 
 describe('no terminal shows a number and hides its interval', () => {
   it.each(folders)('%s', async (folder) => {
@@ -41,6 +41,25 @@ describe('no terminal shows a number and hides its interval', () => {
           // One with its own spread stands by itself.
           else expect(uncertaintyKey).toBeDefined();
         }
+      }
+    }
+  });
+
+  it.each(folders)('%s: none goes at 80 columns where all of them have room', async (folder) => {
+    const withInterval =
+      ({ columns }: Table) =>
+      (column: Table['columns'][number]) =>
+        [column.qualifies, column.uncertaintyKey].some((key) => key !== undefined) ||
+        columns.some(({ qualifies }) => qualifies === column.key);
+    for (const table of await tablesOf(folder)) {
+      const firstNumber = table.columns.findIndex(({ kind }) => kind !== 'text');
+      const least = table.columns.filter((column, i) => i < firstNumber || withInterval(table)(column));
+      if (least.length === 0) continue;
+      if (leftOut(renderTerminal({ ...table, columns: least }, { width: 80 })) !== '') continue;
+      const text = leftOut(renderTerminal(table, { width: 80 }));
+      for (const { label } of table.columns.filter(withInterval(table))) {
+        const hidden = text.split('; ').some((each) => each === label || each.startsWith(`${label} (`));
+        expect([table.id, label, hidden]).toEqual([table.id, label, false]);
       }
     }
   });

@@ -1,3 +1,5 @@
+import { bytesInWords } from './bytes-in-words.ts';
+
 /**
  * Every error that Roofline throws on purpose. `code` is stable and meant for programs; the message is meant
  * for people: it names the function or op, the values, and the remedy.
@@ -43,22 +45,13 @@ export class OutOfMemoryError extends RooflineError {
   constructor(details: OutOfMemoryDetails, options?: ErrorOptions) {
     super(
       'OUT_OF_MEMORY',
-      `${details.device} is out of memory: asked for ${inWords(details.requestedBytes)}, ` +
-        `this process holds ${inWords(details.heldBytes)}, free are ${inWords(details.freeBytes)}. ` +
+      `${details.device} is out of memory: asked for ${bytesInWords(details.requestedBytes)}, ` +
+        `this process holds ${bytesInWords(details.heldBytes)}, free are ${bytesInWords(details.freeBytes)}. ` +
         'Take less at a time, such as a smaller batch, context or model, or free what is no longer needed.',
       options,
     );
     this.details = details;
   }
-}
-
-/** Three digits in the unit that fits: `139 GiB`, `24.0 MiB`. */
-function inWords(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
-  const value = bytes / 1024 ** power;
-  const decimals = power === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${value.toFixed(decimals)} ${units[power]}`;
 }
 
 /** NVRTC refused a kernel. The message carries its log and the numbered source. */

@@ -29,6 +29,12 @@ export function lettersOf(owner: string, parameters: KernelParameters): string {
     .join('');
 }
 
+/** The types of the letters that `lettersOf` gave; null for a letter that has none. */
+export function typesOf(parameters: string): (ParameterType | null)[] {
+  const types = Object.keys(letters) as ParameterType[];
+  return [...parameters].map((letter) => types.find((type) => letters[type] === letter) ?? null);
+}
+
 /**
  * Puts arguments by name into a list. They must be given in the parameters' order, which is checked faster than a name is
  * looked up; throws a DeviceError for another order, or other names.

@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { kernelSource } from '../base/host/package-root.ts';
 import { DeviceError } from '../base/errors.ts';
+import type { KernelSpec } from '../kernel.ts';
+import { checkDeclared } from '../launch/declared-parameters.ts';
 import type { BeginBatch, KernelBatch } from './kernel-batch.ts';
 import { KernelCache, cacheFolder, cacheKey } from './kernel-cache.ts';
 import { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc.ts';
@@ -97,6 +99,11 @@ export class KernelBuilder {
   /** The machine code of a `.cu` file. Throws a KernelCompileError. */
   buildFile(source: URL, defines: Defines = {}, headers: GivenHeaders = {}): Uint8Array {
     return this.build(this.fileRequest(source, defines, headers));
+  }
+
+  /** Throws a DeviceError for a kernel that its source declares with other parameters than the spec has. */
+  checkDeclared(spec: KernelSpec): void {
+    checkDeclared(spec, readText(spec.source));
   }
 
   /** The machine code of a generated source. Throws a KernelCompileError. */

@@ -44,6 +44,7 @@ export class KernelModules {
     const text = JSON.stringify([moduleText, name, parameters, dynamicSharedBytes, overlapsPrevious]);
     const known = this.#byText.get(text);
     if (known) return known;
+    this.#builder.checkDeclared(spec);
     let module = this.#modules.get(moduleText);
     if (module === undefined) {
       module = this.#loadModule(this.#builder.buildFile(source, defines, headers));

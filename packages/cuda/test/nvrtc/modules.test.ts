@@ -33,6 +33,7 @@ function make() {
     return 0;
   }
   const builder = {
+    checkDeclared: () => {},
     buildFile: (source: URL, defines: Defines) => Uint8Array.of(built.push([source.href, defines])),
     buildText: (name: string, text: string) => Uint8Array.of(built.push([name, { text }])),
   } as unknown as KernelBuilder;

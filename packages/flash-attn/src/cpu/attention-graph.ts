@@ -97,14 +97,14 @@ export class AttentionGraph {
 
   /** aᵀ · b; ONNX Runtime's node for it, and for the next, knows no float64. */
   productOfTransposed(a: OnnxValue, b: OnnxValue): OnnxValue {
-    if (a.dtype === 'float64') return this.product(this.transpose(a), b);
+    if (a.dtype === 'float64' || this.graph.standardOnly) return this.product(this.transpose(a), b);
     const shape = [...a.shape.slice(0, -2), a.shape.at(-1)!, b.shape.at(-1)!];
     return this.graph.node('FusedMatMul', [a, b], { transA: 1 }, { shape, domain });
   }
 
   /** scale · a · bᵀ */
   productWithTransposed(a: OnnxValue, b: OnnxValue, scale: number): OnnxValue {
-    if (a.dtype === 'float64') {
+    if (a.dtype === 'float64' || this.graph.standardOnly) {
       const product = this.product(a, this.transpose(b));
       return scale === 1 ? product : this.graph.node('Mul', [product, this.graph.scalar(a.dtype, scale)]);
     }

@@ -1,8 +1,8 @@
 import { headingText, isMeasured } from '../table/cell-text.ts';
-import type { Column, Table } from '../model.ts';
+import type { Column, Row, Table } from '../model.ts';
 import { displayWidth, longestWordWidth } from './display-width.ts';
 import { markedTexts } from './spread-marks.ts';
-import { ofTerminal } from './terminal-text.ts';
+import { bound, ofTerminal } from './terminal-text.ts';
 
 export const GAP = 2;
 /** Longer words than this may be broken. */
@@ -47,33 +47,42 @@ export function fitTable(table: Table, width: number): FittedTable {
   const fullWidth = totalWidth(all.map(({ least }) => least));
   const kept = new Set(all);
   const isTooWide = () => totalWidth([...kept].map(({ least }) => least)) > width;
-  const leaveOut = (candidates: readonly MeasuredColumn[]): Column[] =>
-    candidates.flatMap((each) => {
-      if (!isTooWide() || !kept.delete(each)) return [];
-      const qualifying = [...kept].filter(({ column }) => column.qualifies === each.column.key);
-      for (const one of qualifying) kept.delete(one);
-      return [each, ...qualifying].map(({ column }) => column);
-    });
-  const same = leaveOut(all.filter(({ column }) => saysTheSame(table, column)));
-  const dropped = leaveOut(dropOrder([...kept]));
-  // In the order of the table, not in that of leaving out.
-  const inOrder = (columns: readonly Column[]) => table.columns.filter((column) => columns.includes(column));
-  const shown = { ...table, columns: [...kept].map(({ column }) => column) };
+  const withQualifying = (each: MeasuredColumn) => [
+    each,
+    ...all.filter(({ column }) => column.qualifies === each.column.key),
+  ];
+  const leaveOut = (candidates: readonly MeasuredColumn[]) => {
+    for (const each of candidates) if (isTooWide()) withQualifying(each).forEach((one) => kept.delete(one));
+  };
+  const takeBack = (candidates: readonly MeasuredColumn[]) => {
+    for (const each of candidates.filter((candidate) => !kept.has(candidate))) {
+      withQualifying(each).forEach((one) => kept.add(one));
+      if (isTooWide()) withQualifying(each).forEach((one) => kept.delete(one));
+    }
+  };
+  leaveOut(all.filter(({ column }) => saysTheSame(table, column)));
+  const same = all.filter((each) => !kept.has(each));
+  const order = dropOrder([...kept], table.rows);
+  leaveOut(order);
+  // A wide column that had to go may have made room for what went before it.
+  takeBack(order.toReversed());
+  const columnsOf = (columns: readonly MeasuredColumn[]) => columns.map(({ column }) => column);
+  const shown = { ...table, columns: columnsOf(all.filter((each) => kept.has(each))) };
   return {
     table: shown,
     columns: narrow(measureColumns(shown), width),
-    same: inOrder(same),
-    dropped: inOrder(dropped),
+    same: columnsOf(same),
+    dropped: columnsOf(all.filter((each) => !kept.has(each) && !same.includes(each))),
     fullWidth,
   };
 }
 
 function measureColumns(table: Table): MeasuredColumn[] {
-  const texts = markedTexts(table).map((row) => row.map(ofTerminal));
+  const texts = markedTexts(table).map((row) => row.map((text) => bound(ofTerminal(text))));
   const widest = (index: number, widthOf: (text: string) => number) =>
     texts.reduce((width, row) => Math.max(width, widthOf(row[index]!)), 1);
   return table.columns.map((column, index) => {
-    const heading = ofTerminal(headingText(column));
+    const heading = bound(ofTerminal(headingText(column)));
     const content = widest(index, displayWidth);
     const headingWrapped = Math.max(content, longestWordWidth(heading));
     return {
@@ -108,26 +117,36 @@ function narrow(measured: readonly MeasuredColumn[], width: number): FittedColum
 }
 
 /**
- * Details first, then what is not stressed, then the rest but for one measured column, last the names but for one. What
- * qualifies another column goes with that.
+ * Details first, then what is not stressed, then the rest but for one measured column, last the names but for one. Among the
+ * others, numbers that have an interval go last: what qualifies another column goes with that, and is missed most.
  */
-function dropOrder(columns: readonly MeasuredColumn[]): MeasuredColumn[] {
+function dropOrder(columns: readonly MeasuredColumn[], rows: readonly Row[]): MeasuredColumn[] {
   const firstMeasured = columns.findIndex(({ column }) => isMeasured(column));
   const nameCount = Math.max(1, firstMeasured);
   const isName = (each: MeasuredColumn) => columns.indexOf(each) < nameCount;
   const rank = (each: MeasuredColumn): number => {
-    if (each.column.detail) return 0;
+    if (each.column.detail || saysNothing(each.column, rows)) return 0;
     if (isName(each)) return 3;
+    if (hasInterval(each)) return 2.5;
     return each.column.emphasis === undefined ? 1 : 2;
   };
+  const hasInterval = ({ column: { key, uncertaintyKey } }: MeasuredColumn) =>
+    uncertaintyKey !== undefined || columns.some(({ column }) => column.qualifies === key);
   const stands = ({ column: { qualifies } }: MeasuredColumn) =>
     !columns.some(({ column }) => column.key === qualifies);
   const strongest =
-    columns.find((each) => stands(each) && rank(each) === 2) ?? columns.slice(nameCount).find(stands);
+    columns.find(
+      (each) => stands(each) && each.column.emphasis !== undefined && [2, 2.5].includes(rank(each)),
+    ) ?? columns.slice(nameCount).find(stands);
   return columns
     .filter((each, index) => index > 0 && each !== strongest && stands(each))
     .toReversed()
     .sort((a, b) => rank(a) - rank(b));
+}
+
+/** Whether a column says of every row that it was measured. */
+function saysNothing({ kind, key }: Column, rows: readonly Row[]): boolean {
+  return kind === 'status' && rows.every((row) => row[key] === 'ok');
 }
 
 /** Whether a column of words distinguishes no rows. */

@@ -5,19 +5,35 @@ import { shorten } from './shorten.ts';
 /** Characters of a cell, a heading or a note. */
 const LONGEST_TEXT = 1000;
 
+/** Stands for a space at which no line breaks, until all lines are laid out; no text that is shown has it. */
+const BOND = '\ue000';
+const UNIT = /(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTP]?i?B|[MGTP]?FLOPs?|[MG]Hz|W|%)(?![\p{L}\d]))/gu;
+
 /** Without what would move the cursor, but for line breaks; no text fills the screen. */
 export function ofTerminal(text: string): string {
   return shorten(printable(text).replace(/\r\n?/g, '\n').replaceAll('\t', ' '), LONGEST_TEXT);
 }
 
-/** Broken into lines of at most `width` columns, but for words that are longer. */
-export function wrapWords(text: string, width: number): string {
+/** The same text, in which no line breaks in a number with its unit or between backticks; `unbound` gives the spaces back. */
+export function bound(text: string): string {
+  return text.replace(UNIT, BOND).replace(/`[^`\n]*`/g, (code) => code.replaceAll(' ', BOND));
+}
+
+export function unbound(text: string): string {
+  return text.replaceAll(BOND, ' ');
+}
+
+/**
+ * `text` in lines of at most `width` columns, broken at words but never between a number and its unit, nor in a command
+ * between backticks. Lines after the first begin with `indent`. What is wider than a line stays whole.
+ */
+export function wrapWords(text: string, width: number, indent = ''): string {
   const wrapLine = (line: string) =>
     line.split(' ').reduce((lines, word) => {
       const last = lines.slice(lines.lastIndexOf('\n') + 1);
-      return `${lines}${displayWidth(`${last} ${word}`) <= width ? ' ' : '\n'}${word}`;
+      return `${lines}${displayWidth(`${last} ${word}`) <= width ? ' ' : `\n${indent}`}${word}`;
     });
-  return text.split('\n').map(wrapLine).join('\n');
+  return unbound(bound(text).split('\n').map(wrapLine).join(`\n${indent}`));
 }
 
 /** With line breaks in those words that alone are wider than `width`, which wrapping at words could not place. */

@@ -1,6 +1,6 @@
 import CliTable from 'cli-table3';
 import { checkTable } from '../check/check-model.ts';
-import { flag, length, optionsOf, requireThat } from '../check/checks.ts';
+import { flag, length, optionsOf, requireThat, text } from '../check/checks.ts';
 import { ReportError, type Row, type Table } from '../model.ts';
 import { alignmentOf, failureNotes, headingText, statusMarker } from '../table/cell-text.ts';
 import { withColumnUnits } from '../table/column-units.ts';
@@ -8,9 +8,11 @@ import { displayWidth } from './display-width.ts';
 import { fitTable, GAP, type FittedColumn, type FittedTable } from './fit-columns.ts';
 import { shorten } from './shorten.ts';
 import { SPREAD_NOTE, hasMarks, markedTexts } from './spread-marks.ts';
-import { breakLongWords, ofTerminal, wrapWords } from './terminal-text.ts';
+import { bound, breakLongWords, ofTerminal, unbound, wrapWords } from './terminal-text.ts';
 
 const RULE = '─';
+/** What lines of a note begin with, but for the first. */
+const HANG = '  ';
 const BOLD = 1;
 const DIM = 2;
 const YELLOW = 33;
@@ -34,6 +36,7 @@ export interface TerminalOptions {
 }
 
 const terminalOptions = optionsOf({ width: length, color: flag });
+const sentenceOptions = optionsOf({ width: length });
 
 /**
  * A table for a terminal. Where it is wider than `width`, headings break at words, then texts break, or are shortened in
@@ -64,6 +67,25 @@ export function renderTerminal(table: Table, options: TerminalOptions = {}): str
   return drawTable(withColumnUnits(table), options);
 }
 
+/**
+ * A sentence for a terminal, such as one below a table: broken at words into lines of at most `width` columns, of which all
+ * but the first are indented, and never between a number and its unit, nor between backticks. Ends with a line break.
+ *
+ * @throws ReportError for options that it does not have.
+ *
+ * @example
+ * ```ts
+ * import { renderSentence } from '@roofline/reports';
+ *
+ * process.stdout.write(renderSentence('Compiling takes 608 ms.', { width: 80 }));
+ * ```
+ */
+export function renderSentence(sentence: string, options: Pick<TerminalOptions, 'width'> = {}): string {
+  requireThat('renderSentence', 'the sentence', sentence, text);
+  requireThat('renderSentence', 'options', options, sentenceOptions);
+  return `${wrapWords(ofTerminal(sentence), options.width ?? 80, HANG)}\n`;
+}
+
 function drawTable(table: Table, options: TerminalOptions): string {
   if (table.columns.length === 0) throw new ReportError(`table '${table.id}' has no columns`);
   const { width = 80, color = false } = options;
@@ -77,35 +99,43 @@ function drawTable(table: Table, options: TerminalOptions): string {
   const { columns } = fitted;
   const grid = drawGrid(columns, [
     columns.map(({ column, width: room }) =>
-      style(BOLD, breakLongWords(ofTerminal(headingText(column)), room)),
+      style(BOLD, breakLongWords(bound(ofTerminal(headingText(column))), room)),
     ),
     columns.map(({ width: room }) => style(DIM, RULE.repeat(room))),
     ...markedTexts(fitted.table).map((texts, i) =>
-      texts.map((text, index) => cell(fitted.table.rows[i]!, ofTerminal(text), columns[index]!)),
+      texts.map((text, index) => cell(fitted.table.rows[i]!, bound(ofTerminal(text)), columns[index]!)),
     ),
   ]);
-  const words = (code: number, text: string) => style(code, wrapWords(ofTerminal(text), width));
+  const words = (code: number, text: string, indent = HANG) =>
+    style(code, wrapWords(ofTerminal(text), width, indent));
+  const caption = captionOf(table, fitted);
   const lines = [
-    words(BOLD, table.title),
-    ...(table.caption ? [words(DIM, table.caption)] : []),
-    grid,
+    words(BOLD, table.title, ''),
+    ...(caption ? [words(DIM, caption, '')] : []),
+    unbound(grid),
     ...(hasMarks(fitted.table) ? [words(YELLOW, SPREAD_NOTE)] : []),
-    ...leftOutNotes(table, fitted, width).map((note) => words(DIM, note)),
+    ...leftOutNotes(fitted, width).map((note) => words(DIM, note)),
     ...failureNotes(table).map((note) => words(YELLOW, note)),
   ];
   return `${lines.join('\n')}\n`;
 }
 
-/** Which columns are not shown. What all rows share is stated here instead. */
-function leftOutNotes({ rows }: Table, { same, dropped, fullWidth }: FittedTable, width: number): string[] {
-  const shared = same.map(({ key, label }) => `${label} ${String(rows[0]![key])}`);
+/** How a caption says what all rows share. */
+const ALL_ROWS = /\bAll rows: (.*)\.$/s;
+
+/** The caption with what all rows share, where there is no room for it in each. */
+function captionOf({ caption = '', rows }: Table, { same }: FittedTable): string {
+  if (same.length === 0) return caption;
+  const shared = same.map(({ key, label }) => `${label} ${String(rows[0]![key])}`).join(', ');
+  if (ALL_ROWS.test(caption)) return caption.replace(ALL_ROWS, (_, said) => `All rows: ${said}, ${shared}.`);
+  return [caption, `All rows: ${shared}.`].filter(Boolean).join(caption.endsWith('.') ? ' ' : '\n');
+}
+
+/** Which columns are not shown. */
+function leftOutNotes({ dropped, fullWidth }: FittedTable, width: number): string[] {
   const labels = dropped.map(headingText);
-  return [
-    ...(shared.length > 0 ? [`All rows: ${shared.join(', ')}.`] : []),
-    ...(labels.length > 0
-      ? [`${width} columns leave out: ${labels.join('; ')}. ${fullWidth} show all.`]
-      : []),
-  ];
+  if (labels.length === 0) return [];
+  return [`${width} columns leave out: ${labels.join('; ')}. ${fullWidth} show all.`];
 }
 
 /** A text of at most `width` columns, without its middle. */

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { renderTerminal } from '../../src/index.ts';
+import { renderSentence, renderTerminal } from '../../src/index.ts';
 import type { Table } from '../../src/index.ts';
 import { manyRows, measurements } from '../fixtures.ts';
 
@@ -8,6 +8,11 @@ function plainTable(): Table {
   const table = measurements();
   table.rows.splice(1, 1);
   return table;
+}
+
+/** Notes without the breaks of their lines. */
+function inOneLine(text: string): string {
+  return text.replaceAll(/\n */g, ' ');
 }
 
 describe('renderTerminal', () => {
@@ -47,7 +52,7 @@ describe('renderTerminal', () => {
   it('leaves details out first, and says at what width all are shown', () => {
     const table = plainTable();
     table.columns[1]!.detail = true;
-    const text = renderTerminal(table, { width: 40 }).replaceAll('\n', ' ');
+    const text = inOneLine(renderTerminal(table, { width: 40 }));
     expect(text).toContain('Peak');
     const [, full] = /40 columns leave out: Time \(ms\)\. (\d+) show all\./.exec(text)!;
     expect(renderTerminal(table, { width: Number(full) })).not.toContain('leave out');
@@ -67,7 +72,7 @@ describe('renderTerminal', () => {
           const text = renderTerminal(table, { width });
           expect(text.includes('0.58×')).toBe(text.includes('0.571–0.589'));
           if (!text.includes('0.58×'))
-            expect(text.replaceAll('\n', ' ')).toMatch(/leave out:[^.]*Ours \/ PyTorch[^.]*95 % interval/);
+            expect(inOneLine(text)).toMatch(/leave out:[^.]*Ours \/ PyTorch[^.]*95 % interval/);
           if (emphasis === 'strong') expect(text).toContain('0.58×');
         }
       }
@@ -75,10 +80,44 @@ describe('renderTerminal', () => {
     }
   });
 
+  it('leaves out numbers without an interval before those that have one, wherever they stand', () => {
+    const table = plainTable();
+    for (const column of table.columns) delete column.emphasis;
+    const [name, time, ...others] = table.columns;
+    table.columns = [name!, ...others, time!];
+    const text = renderTerminal(table, { width: 40 });
+    expect(text).toContain('12.3 ± 0.4');
+    expect(inOneLine(text)).toMatch(/leave out: .*Share of the roof/);
+  });
+
+  it('takes back what has room again when a wider column had to go too', () => {
+    const table = plainTable();
+    table.columns[2]!.detail = true;
+    const wide = { key: 'wide', label: 'A'.repeat(60), kind: 'number' as const };
+    table.columns.splice(3, 0, wide);
+    const text = renderTerminal(table, { width: 70 });
+    expect(inOneLine(text)).toContain(`leave out: ${wide.label}.`);
+    expect(text).toContain('3.00');
+  });
+
+  it('leaves out first a status that all rows share because they were measured', () => {
+    const table = plainTable();
+    table.columns.push({ key: 'status', label: 'Status', kind: 'status', emphasis: 'strong' });
+    const firstLeftOut = () => {
+      const [, full] = /(\d+) show all/.exec(inOneLine(renderTerminal(table, { width: 20 })))!;
+      const text = inOneLine(renderTerminal(table, { width: Number(full) - 1 }));
+      return /leave out: (.*)\. \d+ show/.exec(text)![1];
+    };
+    expect(firstLeftOut()).not.toContain('Status');
+    const measured = { status: 'ok', timeMs: 1, peakBytes: 1, ratio: 1, share: 1 } as const;
+    for (const row of table.rows) Object.assign(row, measured);
+    expect(firstLeftOut()).toBe('Status');
+  });
+
   it('treats what qualifies a missing column like any other', () => {
     const table = plainTable();
     table.columns[1] = { ...table.columns[1]!, qualifies: 'nothing', detail: true };
-    expect(renderTerminal(table, { width: 40 }).replaceAll('\n', ' ')).toContain('leave out: Time (ms)');
+    expect(inOneLine(renderTerminal(table, { width: 40 }))).toContain('leave out: Time (ms)');
   });
 
   it.each([undefined, 'strong'] as const)(
@@ -131,7 +170,7 @@ describe('renderTerminal', () => {
     const table = plainTable();
     Object.assign(table.columns[1]!, { detail: true, label: 'Time, in place' });
     Object.assign(table.columns[2]!, { detail: true });
-    const text = renderTerminal(table, { width: 24 }).replaceAll('\n', ' ');
+    const text = inOneLine(renderTerminal(table, { width: 24 }));
     expect(text).toContain('leave out: Time, in place (ms); Peak memory (GiB)');
   });
 
@@ -143,6 +182,28 @@ describe('renderTerminal', () => {
     const narrow = renderTerminal(table, { width: 50 });
     expect(narrow).toContain('All rows: Dtype bfloat16.');
     expect(narrow).not.toContain('leave out');
+  });
+
+  it('says it together with what the caption says of all rows', () => {
+    const table = { ...plainTable(), caption: 'Medians. All rows: batch 4, eager.' };
+    table.columns.splice(1, 0, { key: 'dtype', label: 'Dtype', kind: 'text' });
+    for (const row of table.rows) row['dtype'] = 'bfloat16';
+    const text = inOneLine(renderTerminal(table, { width: 50 }));
+    expect(text).toContain('Medians. All rows: batch 4, eager, Dtype bfloat16.');
+    expect(text.match(/All rows/g)).toHaveLength(1);
+  });
+
+  it('breaks no line between a number and its unit, and hangs the lines of a note', () => {
+    const table = plainTable();
+    table.rows[0]!['size'] = '10 MB in 12 ms';
+    table.rows[1]!['error'] = 'asked for 12 GiB where only 2 GiB of 80 GiB are free';
+    for (let width = 60; width >= 20; width--) {
+      const lines = renderTerminal(table, { width }).split('\n');
+      for (const line of lines) expect(line).not.toMatch(/^ *(MB|ms|GiB)\b/);
+      const first = lines.findIndex((line) => line.startsWith('1 row OOM'));
+      const next = lines.findIndex((line) => line.startsWith('1 row timeout'));
+      for (const line of lines.slice(first + 1, next)) expect(line).toMatch(/^ {2}\S/);
+    }
   });
 
   it('shortens names in the middle, down to 24 columns', () => {
@@ -202,5 +263,19 @@ describe('renderTerminal', () => {
 
   it('refuses a table without columns by name', () => {
     expect(() => renderTerminal({ ...measurements(), columns: [] })).toThrow(/'steps' has no columns/);
+  });
+});
+
+describe('renderSentence', () => {
+  it('breaks at words, hangs, keeps units with their numbers, and ends with a line break', () => {
+    const text = 'Compiling takes 608 ms, and the machine was busy.';
+    expect(renderSentence(text, { width: 20 })).toBe(
+      'Compiling takes\n  608 ms, and the\n  machine was busy.\n',
+    );
+    expect(renderSentence(text, { width: 200 })).toBe(`${text}\n`);
+  });
+
+  it('keeps the line breaks of a text, and prints no control code', () => {
+    expect(renderSentence('one two\nthree\u001b[2J', { width: 8 })).toBe('one two\n  three\ufffd[2J\n');
   });
 });

@@ -3,10 +3,14 @@ import { withoutAutocast } from '../op/autocast/autocast.ts';
 import { noGrad } from '../tensor/tape/grad-mode.ts';
 import { SegmentBuilder, canBeNodes } from './cpu/segment-builder.ts';
 import { CompileError } from '../base/errors.ts';
-import { checkFunction, checkOptions, checkText, wrongArgument } from '@roofline/cuda/host';
+import { checkFunction, checkObject, checkOptions, checkText, wrongArgument } from '@roofline/cuda/host';
 import type { OnnxLowering } from '../op/cpu-lowering.ts';
 import { requireTensors } from '../op/require-tensor.ts';
 import { byteSize } from '../base/dtype.ts';
+import { dynamicGraph } from '../onnx/dynamic-graph.ts';
+import { OnnxGraphBuilder } from '../onnx/onnx-graph.ts';
+import { encodeModel } from '../onnx/onnx-writer.ts';
+import { type DynamicAxes, axesOf, inputsOfSizes, sampleSizes } from './dynamic-axes.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
@@ -25,18 +29,24 @@ export interface ExportOnnxOptions {
   readonly inputNames?: readonly string[];
   /** One for each tensor of the result, in its order. Default `output_0`, `output_1`... */
   readonly outputNames?: readonly string[];
+  /**
+   * Names of the dimensions whose length differs from run to run, by names of inputs: `{ ids: { 0: 'batch', 1: 'sequence' } }`.
+   * Dimensions of one name are equally long. Without it all shapes are those of `inputs`.
+   */
+  readonly dynamicAxes?: DynamicAxes;
 }
 
 /** The limit of a Protocol Buffers file. ONNX could keep more in further files; those are not written. */
 const mostBytes = 2 ** 31 - 1;
 
 /**
- * Writes what `fn` does with `inputs`, without gradients, as an `.onnx` file (opset 21, with operators of the domain
- * com.microsoft), which ONNX Runtime and other tools run: its inputs and outputs are the tensors that `fn` takes and
- * returns, in these shapes and dtypes; parameters are embedded. Runs `fn` once.
+ * Writes what `fn` does with `inputs`, without gradients, as an `.onnx` file (opset 21, ONNX's own operators alone), which
+ * ONNX Runtime and other tools run: its inputs and outputs are the tensors that `fn` takes and returns, in these dtypes and,
+ * but for `dynamicAxes`, shapes; parameters are embedded. Runs `fn` once; for dynamic axes at several sizes near those given,
+ * from which shapes at all sizes follow: `4 × n` and `n × m` do, and a tensor that `fn` makes of n on the host does not.
  *
- * Throws a CompileError for an op without ONNX nodes, such as a random one, or for more than 2 GiB of parameters; what
- * `compile` throws; and what `fn` and the file system throw.
+ * Throws a CompileError for an op without ONNX nodes, such as a random one, for more than 2 GiB of parameters, or for what does
+ * not follow from the sizes of dynamic axes; what `compile` throws; and what `fn` and the file system throw.
  */
 export function exportOnnx(
   path: string,
@@ -48,17 +58,42 @@ export function exportOnnx(
   checkFunction('exportOnnx', 'what it exports', fn);
   requireTensors('exportOnnx', inputs);
   if (inputs.length === 0) throw wrongArgument('exportOnnx', 'the inputs', 'one tensor or more', inputs);
-  checkOptions('exportOnnx', options, ['inputNames', 'outputNames']);
+  checkOptions('exportOnnx', options, ['inputNames', 'outputNames', 'dynamicAxes']);
+  if (options.dynamicAxes !== undefined) checkObject('exportOnnx', 'dynamicAxes', options.dynamicAxes);
   tracing.active?.refuse('exportOnnx() writes a file, which replays would not', 'Call it outside');
-  const model = noGrad(() => withoutAutocast(() => scope(() => encode(fn, inputs, options))));
+  const model = noGrad(() => withoutAutocast(() => scope(() => modelOf(fn, inputs, options))));
   writeFileSync(path, model);
 }
 
-function encode(
+function modelOf(
+  fn: (...inputs: Tensor[]) => unknown,
+  inputs: readonly Tensor[],
+  options: ExportOnnxOptions,
+): Uint8Array {
+  const { dynamicAxes = {} } = options;
+  const inputNames = namesFor('inputNames', 'input', inputs.length, options.inputNames);
+  const axes = axesOf(dynamicAxes, inputNames, inputs);
+  if (axes.length === 0) return encodeModel(graphOf(fn, inputs, options));
+  const samples = sampleSizes(axes, inputs).map((sizes) => ({
+    sizes,
+    graph: scope(() => graphOf(fn, inputsOfSizes(axes, sizes, inputs), options)),
+  }));
+  const named = axes.map(({ name }) => name).join(' and ');
+  return encodeModel({
+    ...dynamicGraph(samples, axes, (why) => {
+      throw new CompileError(
+        `exportOnnx: what it exports is not for every ${named}: ${why}. Export it without dynamicAxes.`,
+      );
+    }),
+    standardOnly: true,
+  });
+}
+
+function graphOf(
   fn: (...inputs: Tensor[]) => unknown,
   inputs: readonly Tensor[],
   { inputNames, outputNames }: ExportOnnxOptions,
-): Uint8Array {
+): OnnxGraphBuilder {
   const argumentCopies = inputs.map((x) => contiguousCopy(x));
   const trace = new Trace(argumentCopies, { owner: 'exportOnnx' });
   try {
@@ -72,12 +107,12 @@ function encode(
       outputs: namesFor('outputNames', 'output', results.length, outputNames),
     };
     checkApart([...names.inputs, ...names.outputs]);
-    const builder = new SegmentBuilder(trace.storages);
+    const builder = new SegmentBuilder(trace.storages, new OnnxGraphBuilder('v', { standardOnly: true }));
     define(builder, trace.storages, inputs, names.inputs);
     const kept = new Set(results.map(({ storage }) => storage));
     for (const call of withoutDeadCalls({ ...trace, kept })) addCall(builder, call, trace.storages);
     results.forEach((result, i) => builder.graph.namedOutput(builder.valueOf(result), names.outputs[i]!));
-    return builder.graph.encode();
+    return builder.graph;
   } finally {
     trace.release();
   }

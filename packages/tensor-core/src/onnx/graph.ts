@@ -24,6 +24,8 @@ export interface OnnxValue extends TensorSpec {
    * dimensions swapped.
    */
   readonly transposed?: boolean;
+  /** Of inputs and outputs, in place of lengths in `shape`: names of those that differ from run to run, null for other such. */
+  readonly dimensions?: readonly (number | string | null)[];
 }
 
 /** How a node's output differs from its first input, and the operator's domain. */
@@ -33,6 +35,8 @@ export interface OnnxNodeOptions extends Partial<TensorSpec> {
 
 /** The graph that a lowering adds its nodes to: one op's, or a whole training step's. */
 export interface OnnxGraph {
+  /** Whether it may hold ONNX's own operators alone, as one that is exported, and none of ONNX Runtime's. */
+  readonly standardOnly?: boolean;
   /** A node of one output, which has the shape and dtype of the first input unless `options` say otherwise. */
   node(
     opType: string,

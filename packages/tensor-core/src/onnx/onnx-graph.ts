@@ -11,6 +11,7 @@ const deduplicatedBytes = 1024;
 
 /** A graph of ONNX nodes, built front to back: one op's, or a whole training step's. It chooses the names of its values. */
 export class OnnxGraphBuilder implements OnnxGraph {
+  readonly standardOnly: boolean;
   readonly inputs: OnnxValue[] = [];
   readonly outputs: OnnxValue[] = [];
   /** In the order in which they were added, which is a topological one. */
@@ -24,8 +25,9 @@ export class OnnxGraphBuilder implements OnnxGraph {
   #valueCount = 0;
 
   /** `prefix` starts the names of its values, which must differ from those of a graph that has this one as a `scan`'s body. */
-  constructor(prefix = 'v') {
+  constructor(prefix = 'v', { standardOnly = false }: { readonly standardOnly?: boolean } = {}) {
     this.#prefix = prefix;
+    this.standardOnly = standardOnly;
   }
 
   /** A value that is given to each run, by that name if it has one. */
@@ -76,7 +78,9 @@ export class OnnxGraphBuilder implements OnnxGraph {
     options: { readonly domain?: string } = {},
   ): OnnxValue[] {
     if (opType === 'Div' || opType === 'Mod') this.dividesIntegers ||= !isFloatingPoint(outputs[0]!.dtype);
-    return this.#add(opType, options.domain ?? '', inputs, attributes, outputs);
+    const { domain = '' } = options;
+    if (this.standardOnly && domain !== '') throw new Error(`${opType} of ${domain} is no operator of ONNX.`);
+    return this.#add(opType, domain, inputs, attributes, outputs);
   }
 
   /**

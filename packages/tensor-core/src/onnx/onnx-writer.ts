@@ -22,15 +22,13 @@ const floatAttributes = new Set([
 ]);
 
 /** The graph as the bytes of an ONNX ModelProto. */
-export function encodeModel(graph: OnnxGraphContents): Uint8Array {
+export function encodeModel(graph: OnnxGraphContents & { readonly standardOnly?: boolean }): Uint8Array {
   const writer = new ProtobufWriter();
   writer.integer(1, irVersion);
   writer.string(2, 'roofline');
   writer.message(7, () => writeGraph(writer, graph));
-  for (const [domain, version] of [
-    ['', opset],
-    ['com.microsoft', 1],
-  ] as const) {
+  const sets = [['', opset], ...(graph.standardOnly ? [] : [['com.microsoft', 1] as const])] as const;
+  for (const [domain, version] of sets) {
     writer.message(8, () => {
       writer.string(1, domain);
       writer.integer(2, version);
@@ -91,16 +89,21 @@ function writeTensor(writer: ProtobufWriter, tensor: OnnxTensor, name?: string):
   writer.bytes(9, bytesOf(tensor.data));
 }
 
-function writeValueInfo(writer: ProtobufWriter, { name, dtype, shape }: OnnxValue): void {
+function writeValueInfo(writer: ProtobufWriter, { name, dtype, shape, dimensions = shape }: OnnxValue): void {
   writer.string(1, name);
   writer.message(2, () =>
     writer.message(1, () => {
       writer.integer(1, onnxTypes[dtype]);
       writer.message(2, () => {
-        for (const length of shape) writer.message(1, () => writer.integer(1, length));
+        for (const length of dimensions) writer.message(1, () => writeDimension(writer, length));
       });
     }),
   );
+}
+
+function writeDimension(writer: ProtobufWriter, length: number | string | null): void {
+  if (typeof length === 'number') writer.integer(1, length);
+  else if (length !== null) writer.string(2, length);
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {

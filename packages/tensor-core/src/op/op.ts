@@ -1,4 +1,11 @@
-import { checkFunction, checkObject, checkOptions, checkText, wrongArgument } from '@roofline/cuda/host';
+import {
+  DeviceError,
+  checkFunction,
+  checkObject,
+  checkOptions,
+  checkText,
+  wrongArgument,
+} from '@roofline/cuda/host';
 import type { CpuLowering } from './cpu-lowering.ts';
 import type { CudaLowering } from './cuda-lowering.ts';
 import type { Layout } from '../base/shape.ts';
@@ -80,13 +87,39 @@ export interface ViewOp<A> extends OpBase<A> {
 /** An op that computes, with attributes of type `A`. */
 export type Op<A> = ComputeOp<A>;
 
-/** Defines an op that computes, everything about it in one place. */
-export function defineOp<A = undefined>(definition: Omit<ComputeOp<A>, 'kind'>): ComputeOp<A> {
+/** What `defineOp` takes: everything about an op, with how it runs on both devices or on one of them. */
+export type OpDefinition<A> = Omit<ComputeOp<A>, 'kind' | 'cuda' | 'cpu'> &
+  Partial<Pick<ComputeOp<A>, 'cuda' | 'cpu'>>;
+
+/**
+ * Defines an op that computes, everything about it in one place. One without `cuda`, or without `cpu`, throws a DeviceError
+ * when it is to run on that device.
+ */
+export function defineOp<A = undefined>(definition: OpDefinition<A>): ComputeOp<A> {
   checkDefinition('defineOp', definition, [...common, ...ofCompute]);
   checkFunction('defineOp', 'infer', definition.infer);
-  checkLowering('cuda', definition.cuda, ['pointwise', 'reduction', 'custom']);
-  checkLowering('cpu', definition.cpu, ['onnx', 'host']);
-  return { ...definition, kind: 'compute' };
+  const { name, cuda, cpu } = definition;
+  if (cuda === undefined && cpu === undefined)
+    throw wrongArgument('defineOp', `${name} on a device`, 'given by cuda, cpu or both', cuda);
+  if (cuda !== undefined) checkLowering('cuda', cuda, ['pointwise', 'reduction', 'custom']);
+  if (cpu !== undefined) checkLowering('cpu', cpu, ['onnx', 'host']);
+  return {
+    ...definition,
+    kind: 'compute',
+    cuda: cuda ?? {
+      kind: 'custom',
+      strided: true,
+      launch: () => refuse(name, 'an NVIDIA GPU', 'cuda', 'the CPU'),
+    },
+    cpu: cpu ?? { kind: 'host', run: () => refuse(name, 'the CPU', 'cpu', 'a GPU') },
+  };
+}
+
+function refuse(op: string, device: string, missing: string, other: string): never {
+  throw new DeviceError(
+    `${op} does not run on ${device}: its definition has no \`${missing}\`. Move its inputs to ${other} by ` +
+      `toDevice(x, device), or give defineOp a \`${missing}\` for ${op}.`,
+  );
 }
 
 /** Defines an op that only changes the layout. */

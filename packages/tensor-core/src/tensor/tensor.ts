@@ -1,11 +1,18 @@
-import { DeviceError, DisposedError, checkFlag, checkFunction, wrongArgument } from '@roofline/cuda/host';
+import {
+  DeviceError,
+  DisposedError,
+  OutOfMemoryError,
+  checkFlag,
+  checkFunction,
+  wrongArgument,
+} from '@roofline/cuda/host';
 import type { TapeNode } from './tape/tape.ts';
 import type { Device } from './device.ts';
 import { AutogradError, DTypeError, ShapeError } from '../base/errors.ts';
 import type { MemoryView } from '../base/memory-view.ts';
 import { type DType, byteSize, isFloatingPoint } from '../base/dtype.ts';
 import { extentOf } from './storage/extent.ts';
-import { type Held, watchForLeak, stopWatching } from './lifetime/leak-watch.ts';
+import { type Held, freeGarbage, isCrowded, watchForLeak, stopWatching } from './lifetime/leak-watch.ts';
 import { type Scope, Scoped } from './lifetime/scope.ts';
 import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from '../base/shape.ts';
 import { Storage } from './storage/storage.ts';
@@ -64,7 +71,7 @@ export class Tensor extends Scoped implements MemoryView {
   /** What is freed if this handle is garbage-collected undisposed; null if a scope owns it. */
   #held: Held | null = null;
 
-  /** Takes over one reference of `storage`. Tensors are made by the creation functions and by ops. */
+  /** Takes over one reference of `storage`. Tensors are made by the creation functions and by ops. @internal */
   constructor(storage: Storage, dtype: DType, shape: Shape, strides?: Shape, offset = 0) {
     super();
     this.storage = storage;
@@ -78,9 +85,9 @@ export class Tensor extends Scoped implements MemoryView {
     if (this.scope === null) this.#held = watchForLeak(this, null);
   }
 
-  /** A new, uninitialised tensor. */
+  /** A new, uninitialised tensor. @internal */
   static allocate(device: Device, dtype: DType, shape: Shape): Tensor {
-    return new Tensor(new Storage(device, sizeOf(shape) * byteSize(dtype)), dtype, shape);
+    return new Tensor(allocateStorage(device, sizeOf(shape) * byteSize(dtype)), dtype, shape);
   }
 
   get device(): Device {
@@ -128,28 +135,28 @@ export class Tensor extends Scoped implements MemoryView {
     return this.#grad !== null && this.#grad.#leafOfGrad === this;
   }
 
-  /** The scope at whose end this is disposed, by itself or with its leaf; internal. */
+  /** The scope at whose end this is disposed, by itself or with its leaf. @internal */
   override get endsWith(): Scope | null {
     return this.scope ?? this.#leafOfGrad?.scope ?? null;
   }
 
-  /** Moves it to another scope, also away from the leaf whose gradient it is; internal, see `keep`. */
+  /** Moves it to another scope, also away from the leaf whose gradient it is; see `keep`. @internal */
   override moveTo(scope: Scope | null): void {
     this.#leafOfGrad = null;
     super.moveTo(scope);
   }
 
-  /** The tape entry that made this tensor; internal. */
+  /** The tape entry that made this tensor. @internal */
   get node(): TapeNode | null {
     return this.#node;
   }
 
-  /** Which of that entry's outputs this is; internal. */
+  /** Which of that entry's outputs this is. @internal */
   get outputIndex(): number {
     return this.#outputIndex;
   }
 
-  /** Makes this tensor output `index` of a tape entry, with a reference to the entry; internal. */
+  /** Makes this tensor output `index` of a tape entry, with a reference to the entry. @internal */
   setHistory(node: TapeNode, index: number): void {
     node.retain();
     this.#node?.release();
@@ -167,7 +174,7 @@ export class Tensor extends Scoped implements MemoryView {
     return this.gradientEdge !== null;
   }
 
-  /** Where this tensor's gradient goes on the tape: an op's entry, its own leaf entry, or nowhere. */
+  /** Where this tensor's gradient goes on the tape: an op's entry, its own leaf entry, or nowhere. @internal */
   get gradientEdge(): Edge | null {
     if (this.#node !== null) return this.#node;
     tracing.active?.requirementRead(this);
@@ -250,7 +257,7 @@ export class Tensor extends Scoped implements MemoryView {
     return this.#leaf?.gradientBuffer ?? null;
   }
 
-  /** Whether there are hooks of `onGradientAccumulated`. */
+  /** Whether there are hooks of `onGradientAccumulated`. @internal */
   get hasGradientHooks(): boolean {
     return this.#leaf !== null && this.#leaf.hooks.size > 0;
   }
@@ -311,5 +318,18 @@ export class Tensor extends Scoped implements MemoryView {
           'Return it from its scope, or keep() it.',
       );
     }
+  }
+}
+
+/** Frees tensors that nothing uses first where they take much, or all, of the memory. */
+function allocateStorage(device: Device, byteLength: number): Storage {
+  // What is being compiled sees each tensor that is freed.
+  const mayFree = tracing.active === null;
+  if (mayFree && isCrowded(device)) freeGarbage(device);
+  try {
+    return new Storage(device, byteLength);
+  } catch (error) {
+    if (!(error instanceof OutOfMemoryError) || !mayFree || freeGarbage(device) === 0) throw error;
+    return new Storage(device, byteLength);
   }
 }

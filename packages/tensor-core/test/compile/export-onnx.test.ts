@@ -65,11 +65,93 @@ describe('exportOnnx', () => {
     expect(() => exportOnnx(path, (y) => void double(y), [x])).toThrow(/the function returns no tensor/);
   });
 
+  it('leaves dimensions open that have a name, and calculates shapes from them', async () => {
+    const table = t.randn([9, 8], { generator: new t.Generator(1) });
+    const weight = t.randn([8, 8], { generator: new t.Generator(2) });
+    const fn = (ids: Tensor) => {
+      const [batch, length] = ids.shape as [number, number];
+      const h = t.embedding(table, ids);
+      const q = t.transpose(t.reshape(t.linear(h, weight), [batch, length, 2, 4]), 1, 2);
+      const scores = t.matmul(q, t.transpose(q, 2, 3));
+      const mixed = t.matmul(t.softmax(scores), q);
+      return {
+        mixed: t.reshape(t.transpose(mixed, 1, 2), [batch * length, 8]),
+        mean: t.mean(h, { dims: [1] }),
+      };
+    };
+    const idsOf = (batch: number, length: number) =>
+      t.fromTypedArray(
+        BigInt64Array.from({ length: batch * length }, (_, i) => BigInt((i * 5) % 9)),
+        [batch, length],
+      );
+    exportOnnx(path, fn, [idsOf(2, 7)], {
+      ...{ inputNames: ['ids'], outputNames: ['mixed', 'mean'] },
+      dynamicAxes: { ids: { 0: 'batch', 1: 'sequence' } },
+    });
+    for (const [batch, length] of [
+      [1, 1],
+      [2, 7],
+      [3, 20],
+    ] as const) {
+      // prettier-ignore
+      const ids = idsOf(batch, length);
+      const expected = t.noGrad(() => fn(ids));
+      const results = await run({ ids });
+      for (const name of ['mixed', 'mean'] as const) {
+        expect(results[name]!.dims).toEqual(expected[name].shape);
+        const values = expected[name].toFlatArray();
+        (results[name]!.data as Float32Array).forEach((value, i) => expect(value).toBeCloseTo(values[i]!, 5));
+      }
+    }
+    const { inputMetadata, outputMetadata } = await InferenceSession.create(path);
+    expect(inputMetadata[0]).toMatchObject({ name: 'ids', shape: ['batch', 'sequence'] });
+    expect(outputMetadata[1]).toMatchObject({ name: 'mean', shape: ['batch', 8] });
+  });
+
+  it('counts what is made by counting at every size', async () => {
+    const fn = (x: Tensor) => {
+      const length = x.shape[1]!;
+      const positions = t.mul(t.arange(1, 2 * length, 2), 3);
+      const mask = t.lessEqual(t.arange(length), t.reshape(t.arange(length), [length, 1]));
+      return t.mul(t.cast(mask, 'float32'), t.add(t.matmul(t.transpose(x, 0, 1), x), positions));
+    };
+    exportOnnx(path, fn as (x?: Tensor) => Tensor, [t.ones([2, 9])], {
+      dynamicAxes: { input_0: { 1: 'length' } },
+    });
+    for (const length of [1, 4, 30]) {
+      const x = t.randn([2, length], { generator: new t.Generator(length) });
+      const { output_0 } = await run({ input_0: x });
+      const expected = fn(x).toFlatArray();
+      (output_0!.data as Float32Array).forEach((value, i) => expect(value).toBeCloseTo(expected[i]!, 4));
+    }
+  });
+
+  it('says why something is not for every size', () => {
+    const x = t.ones([2, 7]);
+    const named = { dynamicAxes: { input_0: { 1: 'length' } } };
+    const scaled = (y?: Tensor) => t.mul(y!, 1 / y!.shape[1]!);
+    expect(() => exportOnnx(path, scaled, [x], named)).toThrow(
+      /^exportOnnx: what it exports is not for every length: Mul reads a constant, float32 \[.*\], that depends on sizes/,
+    );
+    const other = (y?: Tensor) => (y!.shape[1]! > 4 ? t.exp(y!) : t.exp(t.exp(y!)));
+    expect(() => exportOnnx(path, other, [x], named)).toThrow(/it runs other ops at other sizes/);
+  });
+
+  it.each([
+    [{ ids: { 0: 'batch' } }, 'by names of inputs, which are input_0'],
+    [{ input_0: { 2: 'batch' } }, 'a dimension of input_0, which has 2'],
+    [{ input_0: { 0: '' } }, 'a name for each dimension'],
+    [{ input_0: { 0: 'n', 1: 'n' } }, 'names of equal lengths; n stands for several'],
+  ])('refuses dynamic axes %j', (dynamicAxes, message) => {
+    expect(() => exportOnnx(path, (y) => y, [t.ones([2, 3])], { dynamicAxes })).toThrow(message);
+  });
+
   it('leaves no memory behind', () => {
     const live = () => t.device('cpu').memoryStatistics().liveStorages;
     const x = t.ones([2, 2]);
     const before = live();
     exportOnnx(path, (y) => t.mul(y!, t.arange(2)), [x]);
+    exportOnnx(path, (y) => t.mul(y!, 2), [x], { dynamicAxes: { input_0: { 0: 'n' } } });
     expect(() => exportOnnx(path, (y) => t.dropout(y!, { p: 0.5 }), [x])).toThrow(t.CompileError);
     expect(live()).toBe(before);
   });

@@ -2,10 +2,12 @@ import { availableParallelism } from 'node:os';
 import type { InferredOptionTypes } from 'yargs';
 import { defineCommand } from '../../cli/command.ts';
 import { peerChoice } from '../../cli/flags/choices.ts';
+import { ranksDeviceFlag } from '../../cli/flags/device-flag.ts';
 import { sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parseList, parsePositiveNumber, parseWholeNumber, single } from '../../cli/option-values.ts';
-import { requireBackend } from '../../device/require-backend.ts';
+import { showWhile } from '../../cli/show-while.ts';
+import { chooseBackend, requireBackend } from '../../device/require-backend.ts';
 import { UsageError } from '../../errors.ts';
 import { combinations } from '../../parameters/cell-schema.ts';
 import { findPeer } from '../../peer/peer-setting.ts';
@@ -55,6 +57,7 @@ const flags = {
     ...peerChoice,
     describe: 'Time torch.distributed with the same backend in turn (Python by ROOFLINE_PYTHON)',
   },
+  ...ranksDeviceFlag,
   ...sweepFlags,
 } as const;
 
@@ -69,17 +72,16 @@ export const allreduceCommand = defineCommand({
   ],
   async run(args) {
     const bytes = chooseSizes(args);
-    const gpus = await countGpus();
     const swept = sweptBy(collectiveParameters, args);
-    const backend: readonly CollectiveBackend[] = swept.backend ?? [gpus > 1 ? 'nccl' : 'gloo'];
+    const backend = await chooseBackends(swept, args.device);
     const onGpu = backend.includes('nccl');
-    const ranks = swept.ranks ?? ranksFor(onGpu ? gpus : availableParallelism());
-    const cells = { ...swept, backend: [...backend], ranks, bytes };
+    const ranks = swept.ranks ?? ranksFor(onGpu ? await countGpus() : availableParallelism());
+    const cells = { ...swept, backend, ranks, bytes };
     checkElements(cells);
     for (const each of backend) await requireBackend(each);
     const { runBenchmark } = await import('../run-benchmark.ts');
     const { allreduceBenchmark } = await import('./benchmark.ts');
-    const peer = args.peer === undefined ? null : await findPeer();
+    const peer = args.peer === undefined ? null : await showWhile('Looking for PyTorch', findPeer);
     const { exitCode } = await runBenchmark(allreduceBenchmark, {
       parameters: () => ({
         ...cells,
@@ -89,12 +91,22 @@ export const allreduceCommand = defineCommand({
         peer,
       }),
       device: onGpu ? 'cuda' : 'cpu',
-      dtypes: [],
+      dtypes: null,
       ...sweepOptions(args, 'allreduce'),
     });
     return exitCode;
   },
 });
+
+/** The backends that are given, which must go with the device, else the one that goes with it. */
+async function chooseBackends(
+  swept: { readonly backend?: readonly CollectiveBackend[]; readonly ranks?: readonly number[] },
+  device: string,
+): Promise<CollectiveBackend[]> {
+  const ranks = swept.ranks ? Math.max(...swept.ranks) : null;
+  const given = swept.backend ?? [undefined];
+  return await Promise.all(given.map((each) => chooseBackend({ given: each, device, ranks })));
+}
 
 /** Throws a UsageError for cells whose sizes leave a rank without an element. */
 function checkElements(swept: {

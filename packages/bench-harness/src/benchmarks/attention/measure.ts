@@ -4,6 +4,7 @@ import { attend, clearGradients, createOperands } from '../../attention/operands
 import type { CompiledExecution } from '../../execution/kinds.ts';
 import { precompile } from '../../execution/precompile.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
+import { countSteps } from '../../measuring/count-steps.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import type { AttentionCell, AttentionSettings } from './parameters.ts';
 import type { AttentionResult, PassTimes } from './result.ts';
@@ -52,13 +53,13 @@ async function timeEager(
       return time;
     });
 
-  const run = repeated(warmup + 2 * steps, progress);
+  const run = repeated(countSteps(progress, { warmup, steps: 2 * steps, name: 'passes' }));
   // The backward pass has a forward pass in it.
-  await run(warmup, backward, 'warm-up');
+  await run(warmup, backward);
   device.resetPeakMemory();
-  const forwardTimes = await run(steps, forward, 'forward');
+  const forwardTimes = await run(steps, forward);
   memory.peakForwardBytes = device.memoryStatistics().peakAllocatedBytes;
-  const backwardTimes = await run(steps, backward, 'backward');
+  const backwardTimes = await run(steps, backward);
   memory.peakAllocatedBytes = device.memoryStatistics().peakAllocatedBytes;
   return { forward: forwardTimes, backward: backwardTimes, both: null, compilation: null, memory };
 }
@@ -80,13 +81,13 @@ async function timeCompiled(
     clearGradients(operands);
     attend(cell.attention, operands).backward(operands.gradient);
   };
-  const run = repeated(2 * (warmup + steps), progress);
-  const time = async (fn: () => Tensor | undefined, what: string) => {
+  const time = async (fn: () => Tensor | undefined, name: string) => {
+    const run = repeated(countSteps(progress, { warmup, steps, name }));
     const { call, compiled, compilation } = precompile(device, fn, execution);
     const pass = () => timeStep(device, call);
-    await run(warmup, pass, 'warm-up');
+    await run(warmup, pass);
     device.resetPeakMemory();
-    const times = await run(steps, pass, what);
+    const times = await run(steps, pass);
     const { peakAllocatedBytes } = device.memoryStatistics();
     compiled.dispose();
     return { times, compilation, peakAllocatedBytes };
@@ -103,16 +104,15 @@ async function timeCompiled(
   };
 }
 
-/** Times a pass so many times, `total` times in all. */
-function repeated(total: number, progress: CellContext<AttentionSettings>['progress']) {
-  let done = 0;
-  return async (count: number, pass: () => StepTime, message: string): Promise<PassTimes> => {
+/** Times a pass so many times. */
+function repeated(passDone: () => void) {
+  return async (count: number, pass: () => StepTime): Promise<PassTimes> => {
     const times: PassTimes = { deviceMs: [], wallMs: [] };
     for (let step = 0; step < count; step++) {
       const { deviceMs, wallMs } = pass();
       times.deviceMs.push(deviceMs);
       times.wallMs.push(wallMs);
-      progress(++done, total, message);
+      passDone();
       // Lets finalizers run, and the process notice that its runner is gone.
       await turnOfTheEventLoop();
     }

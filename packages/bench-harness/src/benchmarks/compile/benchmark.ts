@@ -7,7 +7,7 @@ import {
   type CompileSettings,
 } from './parameters.ts';
 import { compileFindings, kernelFinding } from './report/findings.ts';
-import { callSections, fusedTable, programTable } from './report/tables.ts';
+import { callSections, fusedTable, programTable, unfusedNotes } from './report/tables.ts';
 import { compileResult } from './result.ts';
 
 /** What compiling makes of a training step: its program, and what that takes. */
@@ -23,7 +23,7 @@ export const compileBenchmark = defineBenchmark({
   expand: expandCompileCells,
   samplesMs: ({ deviceMs }) => deviceMs,
   table: programTable,
-  overview: [fusedTable],
+  overview: [fusedTable, unfusedNotes],
   findings: [kernelFinding, compileFindings],
   sections: [
     {

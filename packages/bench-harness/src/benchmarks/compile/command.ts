@@ -32,7 +32,7 @@ export const compileCommand = defineCommand({
     const { exitCode } = await runBenchmark(compileBenchmark, {
       parameters: () => ({ ...steps, coldAndWarm: args['cold-and-warm'] }),
       device: args.device,
-      dtypes: [],
+      dtypes: null,
       ...sweepOptions(args, 'compile'),
     });
     return exitCode;

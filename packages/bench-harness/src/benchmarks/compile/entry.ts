@@ -7,6 +7,7 @@ export const compile: BuiltInBenchmark = {
   command: {
     summary:
       'Show the program of a compiled step: what was fused, kernels before and after, arena, compile time cold and warm',
+    group: 'look',
     load: async () => (await import('./command.ts')).compileCommand,
   },
   tasks: { 'compile-time': async () => (await import('./compile-times.ts')).compileTimeTask },

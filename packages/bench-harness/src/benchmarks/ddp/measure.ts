@@ -30,7 +30,7 @@ export async function measureDdp(
     args: [JSON.stringify(job)],
     write(stream, line) {
       const event = readRankEvent(line);
-      if (event?.type === 'progress') progress(event.done, event.total, 'steps');
+      if (event?.type === 'progress') progress(event.done, event.total, event.name);
       else if (event) results.push(rankResult.parse(event.result));
       // What ranks print on stderr goes into the error of the one that failed.
       else if (stream === 'stdout') process.stderr.write(`${line}\n`);

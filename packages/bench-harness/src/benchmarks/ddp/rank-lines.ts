@@ -2,7 +2,7 @@
 import type { RankResult } from './result.ts';
 
 export type RankEvent =
-  | { readonly type: 'progress'; readonly done: number; readonly total: number }
+  | { readonly type: 'progress'; readonly done: number; readonly total: number; readonly name: string }
   | { readonly type: 'result'; readonly result: RankResult };
 
 const mark = '@roofline-rank ';

@@ -1,6 +1,7 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { initProcessGroup } from '@roofline/collectives';
 import { device as openDevice } from '@roofline/tensor-core';
+import { countSteps } from '../../measuring/count-steps.ts';
 import { alternationBlocks } from '../../measuring/timing.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
@@ -30,7 +31,10 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const training = new RankTraining(cell, settings, device, group);
   const memory = training.firstStep();
   const { warmup, steps } = settings;
-  const run = stepRunner(training, rank, warmup + steps);
+  const report = (done: number, total: number, name = '') => {
+    if (rank === 0) sendRankEvent({ type: 'progress', done, total, name });
+  };
+  const run = stepRunner(training, countSteps(report, { warmup, steps }));
   await run(warmup);
   const place = { rank, port: peerPort, threads: threads ?? 1 };
   const peer = settings.peer ? await RankPeer.start(cell, settings, place) : null;
@@ -52,18 +56,13 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   group.dispose();
 }
 
-/** Runs and times steps; rank 0 reports how many of `total` are done. */
-function stepRunner(
-  training: RankTraining,
-  rank: number,
-  total: number,
-): (count: number) => Promise<StepSample[]> {
-  let done = 0;
+/** Runs and times steps. */
+function stepRunner(training: RankTraining, stepDone: () => void): (count: number) => Promise<StepSample[]> {
   return async (count) => {
     const samples: StepSample[] = [];
     for (let step = 0; step < count; step++) {
       samples.push(training.sample());
-      if (rank === 0) sendRankEvent({ type: 'progress', done: ++done, total });
+      stepDone();
       await turnOfTheEventLoop();
     }
     return samples;

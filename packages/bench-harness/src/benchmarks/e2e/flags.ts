@@ -3,6 +3,7 @@ import type { Flag } from '../../cli/command.ts';
 import { peerChoice } from '../../cli/flags/choices.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import type { GivenArguments } from '../../cli/flags/parameter-flags.ts';
+import { showWhile } from '../../cli/show-while.ts';
 import { UsageError } from '../../errors.ts';
 import { executionsOf } from '../../execution/kinds.ts';
 import type { NamedModel } from '../../model/shape.ts';
@@ -36,14 +37,16 @@ export function stepsBy(args: GivenArguments, model: readonly NamedModel[]) {
 export async function choosePeer(args: GivenArguments): Promise<PeerSetting> {
   const asked = args['peer'] !== undefined;
   checkPeerWays(args, asked ? ['torch'] : [], ['torch']);
-  return asked ? findPeer() : null;
+  return asked ? showWhile('Looking for PyTorch', findPeer) : null;
 }
 
 /** The peers that the flags of e2e ask for. Throws UsageError where they cannot be had. */
 export async function choosePeers(args: GivenArguments): Promise<StepPeersSetting> {
   const asked = (args['peer'] ?? []) as readonly PeerName[];
   checkPeerWays(args, asked, peerNames);
-  return asked.length === 0 ? null : findStepPeers(asked);
+  if (asked.length === 0) return null;
+  const names = asked.map((name) => peerTitles[name]).join(' and ');
+  return showWhile(`Looking for ${names}`, () => findStepPeers(asked));
 }
 
 /** Throws a UsageError for a way to attend or to run of a peer that was not asked for. */

@@ -1,6 +1,7 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
+import { countSteps } from '../../measuring/count-steps.ts';
 import { alternationBlocks, collectSteps, timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
 import { PeerContender } from './peer-contender.ts';
@@ -53,14 +54,15 @@ function stepRunner(
   { settings, progress }: CellContext<E2eSettings>,
   warmups: { readonly ours: number; readonly eager: number },
 ): (count: number, step: Workload['step']) => Promise<StepTime[]> {
-  const warmup = (warmups.ours + warmups.eager) * settings.warmup;
-  const total = warmup + (1 + warmups.eager) * settings.steps;
-  let done = 0;
+  const stepDone = countSteps(progress, {
+    warmup: (warmups.ours + warmups.eager) * settings.warmup,
+    steps: (1 + warmups.eager) * settings.steps,
+  });
   return async (count, step) => {
     const times: StepTime[] = [];
     for (let i = 0; i < count; i++) {
       times.push(timeStep(device, step));
-      progress(++done, total, done <= warmup ? 'warm-up' : 'steps');
+      stepDone();
       // Lets finalizers run, and the process notice that its runner is gone.
       await turnOfTheEventLoop();
     }

@@ -4,6 +4,7 @@ import { deviceFlag } from '../../cli/flags/device-flag.ts';
 import { sweptBy, sweptFlagsOf, type GivenArguments } from '../../cli/flags/parameter-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parsePositiveNumber, parseWholeNumber } from '../../cli/option-values.ts';
+import { showWhile } from '../../cli/show-while.ts';
 import { attentionKinds } from '../../attention/kinds.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
 import { shapeParameters } from '../../attention/shape.ts';
@@ -97,7 +98,7 @@ export const flashCommand = defineCommand({
     checkFlags(args);
     const { runBenchmark } = await import('../run-benchmark.ts');
     const { flashBenchmark } = await import('./benchmark.ts');
-    const peer = args.peer === undefined ? null : await findPeer();
+    const peer = args.peer === undefined ? null : await showWhile('Looking for PyTorch', findPeer);
     const shape = args.leaderboard
       ? leaderboard
       : { passes: args.pass ?? passes, ...usual, ...sweptBy(shapeParameters, args) };

@@ -46,7 +46,7 @@ export const memoryCommand = defineCommand({
     const { exitCode } = await runBenchmark(memoryBenchmark, {
       parameters: () => ({ ...steps, stackDepth: args['stack-depth'] }),
       device: args.device,
-      dtypes: [],
+      dtypes: null,
       ...options,
     });
     return exitCode;

@@ -6,6 +6,7 @@ export const memory: BuiltInBenchmark = {
   measure: async () => (await import('./measure.ts')).measureMemory,
   command: {
     summary: 'Record where the memory of a step goes: timeline, peaks, origins, what backward needs',
+    group: 'look',
     load: async () => (await import('./command.ts')).memoryCommand,
   },
   pipeline: {

@@ -1,5 +1,6 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, memorySnapshot, recordMemory, type Device } from '@roofline/tensor-core';
+import { countSteps } from '../../measuring/count-steps.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload, type Workload } from '../e2e/workload.ts';
 import type { Phase } from '../../measuring/timing.ts';
@@ -19,26 +20,26 @@ export async function measureMemory(
   const workload = createWorkload(cell, device, seed);
   const recording = { device, stackDepth };
   workload.compile();
-  const total = warmup + 2 * steps + 1;
-  let done = 0;
-  const tick = async (message: string) => {
-    context.progress(++done, total, message);
+  // The recorded step, then each without recording and with it.
+  const stepDone = countSteps(context.progress, { warmup, steps: 1 + 2 * steps });
+  const tick = async () => {
+    stepDone();
     await turnOfTheEventLoop();
   };
   for (let step = 0; step < warmup; step++) {
     workload.step(plainPhase);
-    await tick('warm-up');
+    await tick();
   }
   const recorded = recordStep(workload, device, recording);
-  await tick('recorded step');
+  await tick();
   const overhead: MemoryResult['overhead'] = { offMs: [], onMs: [] };
   for (let step = 0; step < steps; step++) {
     // Untimed first: what the recording before left behind, garbage above all, must not slow down the plain step.
     workload.step(plainPhase);
     overhead.offMs.push(timeStepMs(workload, device));
-    await tick('recording off');
+    await tick();
     overhead.onMs.push(recordMemory(() => timeStepMs(workload, device), recording).result);
-    await tick('recording on');
+    await tick();
   }
   return {
     parameterCount: workload.parameterCount,

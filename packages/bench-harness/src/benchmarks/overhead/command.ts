@@ -73,7 +73,7 @@ export const overheadCommand = defineCommand({
         ...{ study: args.study, calls: args.calls, repeats: args.repeats },
       }),
       device: args.device,
-      dtypes: [],
+      dtypes: null,
       ...sweepOptions(args, 'overhead'),
     });
     return exitCode;

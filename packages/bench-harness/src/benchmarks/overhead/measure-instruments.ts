@@ -2,6 +2,7 @@ import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, profile, recordMemory, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
+import { countSteps } from '../../measuring/count-steps.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { InstrumentCell, OverheadSettings } from './parameters.ts';
 import type { InstrumentName, InstrumentResult } from './result.ts';
@@ -35,11 +36,16 @@ export async function measureInstruments(
 
   const rounds = settings.warmup + settings.repeats;
   const [warmup, result] = [noSteps(), noSteps()];
-  for (const [part, round] of [beforeProfiling, fromThenOn].entries()) {
+  const parts = [
+    { name: 'rounds without profiler', round: beforeProfiling },
+    { name: 'rounds with profiler', round: fromThenOn },
+  ];
+  for (const { name, round } of parts) {
+    const roundDone = countSteps(progress, { warmup: settings.warmup, steps: settings.repeats, name });
     for (let done = 0; done < rounds; done++) {
       const isWarmup = done < settings.warmup;
       await round(isWarmup ? warmup : result);
-      progress(part * rounds + done + 1, 2 * rounds, isWarmup ? 'warm-up' : 'rounds');
+      roundDone();
     }
   }
   return result;

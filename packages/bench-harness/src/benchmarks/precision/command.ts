@@ -55,7 +55,7 @@ export const precisionCommand = defineCommand({
         ...{ study: chosen, lossSteps: args['loss-steps'] },
       }),
       device: args.device,
-      dtypes: chosen.includes('speed') ? steps.dtype : [],
+      dtypes: chosen.includes('speed') ? steps.dtype : null,
       ...sweepOptions(args, 'precision'),
     });
     return exitCode;

@@ -6,6 +6,7 @@ export const profile: BuiltInBenchmark = {
   measure: async () => (await import('./measure.ts')).measureProfile,
   command: {
     summary: 'Show the kernels of a training step: by name, by range, over time; no Nsight needed',
+    group: 'look',
     load: async () => (await import('./command.ts')).profileCommand,
   },
   pipeline: {

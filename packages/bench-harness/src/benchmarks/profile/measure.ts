@@ -1,6 +1,7 @@
 import { device as openDevice, profile } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
+import { countSteps } from '../../measuring/count-steps.ts';
 import { timeStep } from '../../measuring/timing.ts';
 import { type PackedProfile, packProfile } from './packed-profile.ts';
 import type { ProfileCell, ProfileSettings } from './parameters.ts';
@@ -32,11 +33,9 @@ export async function measureProfile(
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();
   const step = () => timeStep(device, (phase) => workload.step(phase)).deviceMs;
-  const ownSteps = settings.warmup + settings.steps;
-  const total = ownSteps * (settings.peer ? 2 : 1);
 
   const plainMs = plainSteps(step, settings, device.type === 'cuda' ? hostWarmupMs : 0);
-  const profiled = await profiledSteps(step, settings, (done, phase) => progress(done, total, phase));
+  const profiled = await profiledSteps(step, settings, countSteps(progress, settings));
   const result: ProfileResult = {
     ...profiled,
     plainMs,
@@ -46,8 +45,7 @@ export async function measureProfile(
     peer: null,
   };
   if (settings.peer === null) return result;
-  const peerProgress = (done: number) => progress(ownSteps + done, total, 'PyTorch');
-  return { ...result, peer: await profilePeer(cell, { ...context, progress: peerProgress }, device) };
+  return { ...result, peer: await profilePeer(cell, context, device) };
 }
 
 function plainSteps(step: () => number, { warmup, steps }: ProfileSettings, atLeastMs: number): number[] {
@@ -59,7 +57,7 @@ function plainSteps(step: () => number, { warmup, steps }: ProfileSettings, atLe
 async function profiledSteps(
   step: () => number,
   settings: ProfileSettings,
-  progress: (done: number, phase: string) => void,
+  stepDone: () => void,
 ): Promise<Pick<ProfileResult, 'steps' | 'profiledMs'>> {
   const profiledMs: number[] = [];
   const steps: PackedProfile[] = [];
@@ -69,7 +67,7 @@ async function profiledSteps(
     if (!isWarmup) settle(step);
     let deviceMs = 0;
     const packed = packProfile(await profile(() => void (deviceMs = step())));
-    progress(done + 1, isWarmup ? 'warm-up' : 'steps');
+    stepDone();
     if (isWarmup) continue;
     profiledMs.push(deviceMs);
     steps.push(packed);

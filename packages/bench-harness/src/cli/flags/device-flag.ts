@@ -15,6 +15,15 @@ export const deviceFlag = {
   },
 } as const satisfies Flags;
 
+/** Of commands that start ranks. */
+export const ranksDeviceFlag = {
+  device: {
+    ...deviceFlag.device,
+    describe: 'auto (GPUs if there are several, one for each rank; else the CPU), cpu or cuda',
+    completions: () => ['auto', 'cpu', 'cuda'],
+  },
+} as const satisfies Flags;
+
 /** `gpu` and `gpu:1` are understood as `cuda` and `cuda:1`. */
 function parseDevice(words: string | readonly string[]): string {
   const given = single('device', words);

@@ -21,15 +21,16 @@ export interface Agreement {
 export async function agreeOnDevice(
   deviceSpec: string,
   requests: readonly AgreeRequest[],
-  onStatus: (text: string) => void,
+  onStatus: (text: string, done?: number, total?: number) => void,
 ): Promise<Agreement[]> {
   onStatus('Looking for PyTorch');
   const { executable } = await findTorchPython();
   process.env['ROOFLINE_PYTHON'] = executable;
+  onStatus(`Opening the device ${deviceSpec}`);
   const device = await openDevice(deviceSpec);
   const agreements: Agreement[] = [];
-  for (const { seed, scale } of requests) {
-    onStatus(`Configuration of seed ${seed}, ${scale}`);
+  for (const [done, { seed, scale }] of requests.entries()) {
+    onStatus('Configurations compared', done, requests.length);
     const job = randomJob(seed, scale);
     const outcome = await runCellProcess({
       task: 'agree',

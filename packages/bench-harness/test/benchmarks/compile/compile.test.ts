@@ -139,6 +139,10 @@ describe('roofline compile', () => {
     ]);
     const unfused = compileBenchmark.toReport([record({ table: [result.table[1]!] })]);
     expect(tableIn(unfused, 'fused')).toBeUndefined();
+    expect(compileBenchmark.toOverview([record()]).notes).toEqual([]);
+    expect(compileBenchmark.toOverview([record({ table: [result.table[1]!] })]).notes).toEqual([
+      expect.stringMatching(/^Nothing was fused in small: on the CPU its 28 calls take 1 launch,/),
+    ]);
     const calls = tableIn(compileBenchmark.toReport(records), 'calls-0')!;
     expect(calls.rows[0]).toMatchObject({ op: 'fused_mul_add', members: 'mul + add', calls: 6, nodes: 6 });
     expect(tableIn(unfused, 'calls-0')!.columns.map(({ key }) => key)).not.toContain('members');

@@ -79,12 +79,12 @@ describe('measureInstruments', () => {
     expect(mocks.createWorkload).toHaveBeenCalledWith(cell, device, 7);
     expect(mocks.recordMemory).toHaveBeenCalledWith(expect.any(Function), { device });
     expect(progress.mock.calls).toEqual([
-      [1, 6, 'warm-up'],
-      [2, 6, 'rounds'],
-      [3, 6, 'rounds'],
-      [4, 6, 'warm-up'],
-      [5, 6, 'rounds'],
-      [6, 6, 'rounds'],
+      [1, 1, 'warm-up'],
+      [1, 2, 'rounds without profiler'],
+      [2, 2, 'rounds without profiler'],
+      [1, 1, 'warm-up'],
+      [1, 2, 'rounds with profiler'],
+      [2, 2, 'rounds with profiler'],
     ]);
   });
 });

@@ -29,7 +29,7 @@ export interface Segment {
 /** Puts calls into one ONNX graph. A storage that a call has written is a value of it from then on; others are inputs. */
 export class SegmentBuilder {
   readonly calls: Call[] = [];
-  readonly graph = new OnnxGraphBuilder();
+  readonly graph: OnnxGraphBuilder;
   readonly #storages: readonly GraphStorage[];
   readonly #inputs: InputPort[] = [];
   /** The elements of storages that calls here have written. */
@@ -38,8 +38,9 @@ export class SegmentBuilder {
   readonly #read = new Map<string, OnnxValue>();
   readonly #readStorages = new Set<number>();
 
-  constructor(storages: readonly GraphStorage[]) {
+  constructor(storages: readonly GraphStorage[], graph = new OnnxGraphBuilder()) {
     this.#storages = storages;
+    this.graph = graph;
   }
 
   /** Defines a storage's elements, for one that no call here has written. */

@@ -31,14 +31,15 @@ export function buildMatmul(
   if (sizeOf(a.shape) === 0) {
     return graph.node('Expand', [graph.scalar(a.dtype, 0), graph.integers(shape)], {}, { shape });
   }
-  const thin = a.dtype === 'float32' ? buildThinProduct(graph, a, b, scale, shape) : null;
+  const thin =
+    a.dtype === 'float32' && !graph.standardOnly ? buildThinProduct(graph, a, b, scale, shape) : null;
   if (thin) return thin;
   const [transA, transB] = [Number(a.transposed ?? false), Number(b.transposed ?? false)];
   if (a.shape.length === 2 && b.shape.length === 2) {
     // The attribute alpha is a float32, which cannot hold every scale of a float64 product.
     if (a.dtype === 'float64')
       return scaled(graph, graph.node('Gemm', [a, b], { transA, transB }, { shape }), scale);
-    const turned = isBetterTurned(a, shape) ? inOrder(graph, a) : a;
+    const turned = !graph.standardOnly && isBetterTurned(a, shape) ? inOrder(graph, a) : a;
     return graph.node(
       'Gemm',
       [turned, b],
@@ -46,7 +47,7 @@ export function buildMatmul(
       { shape },
     );
   }
-  if (a.dtype === 'float32' && (transA || transB || scale !== 1)) {
+  if (a.dtype === 'float32' && !graph.standardOnly && (transA || transB || scale !== 1)) {
     return graph.node('FusedMatMul', [a, b], { transA, transB, alpha: scale }, { shape, domain });
   }
   if (a.dtype === 'float64' && transB && !transA && b.shape.length === 2) {

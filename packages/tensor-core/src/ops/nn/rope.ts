@@ -87,7 +87,9 @@ const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
     build: (graph, [x, cosine, sine], { inverse }) => {
       const turn = inverse ? graph.node('Neg', [sine!]) : sine!;
       return [
-        x!.dtype === 'float64' ? rotatePairs(graph, x!, cosine!, turn) : rotary(graph, x!, cosine!, turn),
+        x!.dtype === 'float64' || graph.standardOnly
+          ? rotatePairs(graph, x!, cosine!, turn)
+          : rotary(graph, x!, cosine!, turn),
       ];
     },
   },

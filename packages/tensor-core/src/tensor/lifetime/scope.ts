@@ -2,7 +2,7 @@ import { refuseAsync, refusePromise, wrongArgument } from '@roofline/cuda/host';
 
 /** What a scope owns and frees: the base of `Tensor`. */
 export abstract class Scoped {
-  /** The scope that will dispose this; null outside of all. Internal, see `keep`. */
+  /** The scope that will dispose this; null outside of all; see `keep`. @internal */
   scope: Scope | null;
 
   constructor() {
@@ -12,7 +12,7 @@ export abstract class Scoped {
 
   abstract dispose(): void;
 
-  /** The scope at whose end this is disposed: its own, or that of another that disposes it; internal. */
+  /** The scope at whose end this is disposed: its own, or that of another that disposes it. @internal */
   get endsWith(): Scope | null {
     return this.scope;
   }
@@ -20,7 +20,7 @@ export abstract class Scoped {
   /** Called when it leaves all scopes (false) or enters one again (true). */
   protected abstract ownershipChanged(isOwned: boolean): void;
 
-  /** Moves it to another scope, or out of all of them (null); internal, see `keep`. */
+  /** Moves it to another scope, or out of all of them (null); see `keep`. @internal */
   moveTo(scope: Scope | null): void {
     const before = this.scope;
     if (before === scope) return;

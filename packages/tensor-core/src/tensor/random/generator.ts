@@ -98,7 +98,7 @@ export class Generator {
     return this;
   }
 
-  /** Returns a function that goes back to this place, for instance after an op has failed; internal. */
+  /** Returns a function that goes back to this place, for instance after an op has failed. @internal */
   mark(): () => void {
     const [seed, offset] = [this.#seed, this.#offset];
     return () => {
@@ -113,7 +113,7 @@ export class Generator {
     return this.takePlace(count).offset;
   }
 
-  /** The same, with the current seed; internal. */
+  /** The same, with the current seed. @internal */
   takePlace(count: number): GeneratorState {
     const place = { seed: this.#seed, offset: this.#offset };
     this.#offset += Math.ceil(count / 4);

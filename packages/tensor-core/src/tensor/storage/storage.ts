@@ -33,7 +33,7 @@ export function isAnyHeld(): boolean {
  * slow for GPU memory.
  */
 export class Storage {
-  /** Storages are numbered in the order in which they are made, from 1 on. */
+  /** Storages are numbered in the order in which they are made, from 1 on. @internal */
   readonly serial = ++made;
   readonly device: Device;
   readonly byteLength: number;
@@ -65,30 +65,33 @@ export class Storage {
     if (this.#watchers > 0) watchedChanges.handles++;
   }
 
-  /** The number of live tensor handles: if there is one, nothing else sees what it writes. */
+  /** The number of live tensor handles: if there is one, nothing else sees what it writes. @internal */
   get handles(): number {
     return this.#handles;
   }
 
+  /** @internal */
   addHandle(): void {
     this.#handles++;
   }
 
+  /** @internal */
   dropHandle(): void {
     this.#handles--;
     if (this.#watchers > 0) watchedChanges.handles++;
   }
 
-  /** Whether `watchedChanges` counts what happens to it. */
+  /** Whether `watchedChanges` counts what happens to it. @internal */
   get isWatched(): boolean {
     return this.#watchers > 0;
   }
 
-  /** Counts what happens to it in `watchedChanges`, until `unwatch`. */
+  /** Counts what happens to it in `watchedChanges`, until `unwatch`. @internal */
   watch(): void {
     this.#watchers++;
   }
 
+  /** @internal */
   unwatch(): void {
     this.#watchers--;
   }
@@ -97,20 +100,20 @@ export class Storage {
     return this.#references;
   }
 
-  /** Adds a reference. Throws a DisposedError if the memory has gone back to the device already. */
+  /** Adds a reference. Throws a DisposedError if the memory has gone back to the device already. @internal */
   retain(): this {
     if (this.#references <= 0) throw this.#gone('retain');
     this.#references++;
     return this;
   }
 
-  /** Drops a reference. Throws a DisposedError if there is none. */
+  /** Drops a reference. Throws a DisposedError if there is none. @internal */
   release(): void {
     if (this.#references <= 0) throw this.#gone('release');
     if (--this.#references === 0) this.device.free(this.#buffer);
   }
 
-  /** Grows with each write after creation; see `writtenSince`. */
+  /** Grows with each write after creation; see `writtenSince`. @internal */
   get version(): number {
     return this.#writes?.version ?? 0;
   }
@@ -123,17 +126,18 @@ export class Storage {
     if (this.#watchers > 0) watchedChanges.writes++;
   }
 
-  /** From now on each time that `write` is noted counts as a write of `region`, until `leaveWrite`. */
+  /** From now on each time that `write` is noted counts as a write of `region`, until `leaveWrite`. @internal */
   joinWrite(write: JointTime, region: Region): void {
     this.#writes ??= new WriteVersions();
     this.#writes.join(write, region);
   }
 
+  /** @internal */
   leaveWrite(write: JointTime): void {
     this.#writes?.leave(write);
   }
 
-  /** Whether a byte of `region` was written since `version` was read. */
+  /** Whether a byte of `region` was written since `version` was read. @internal */
   writtenSince(version: number, region: Region): boolean {
     return this.#writes?.writtenSince(version, region) ?? false;
   }
@@ -161,24 +165,24 @@ export class Storage {
     };
   }
 
-  /** The holds on bytes of `region`. */
+  /** The holds on bytes of `region`. @internal */
   holdsOn({ start, end }: Region): readonly Hold[] {
     if (this.#holds === null || this.#holds.size === 0) return noHolds;
     return [...this.#holds].filter(({ region }) => region.start < end && start < region.end);
   }
 
-  /** The regions of leaves that require a gradient: autocast casts each once per autocast region, not once per use. */
+  /** The regions of leaves that require a gradient: autocast casts each once per autocast region, not once per use. @internal */
   get parameters(): ParameterRegions {
     this.#parameters ??= new ParameterRegions();
     return this.#parameters;
   }
 
-  /** The region of the leaf requiring a gradient that contains `region`; null if there is none. */
+  /** The region of the leaf requiring a gradient that contains `region`; null if there is none. @internal */
   parameterAround(region: Region): Region | null {
     return this.#parameters?.around(region) ?? null;
   }
 
-  /** Whether `parameterAround` could find any. */
+  /** Whether `parameterAround` could find any. @internal */
   get holdsParameters(): boolean {
     return this.#parameters !== null && this.#parameters.count > 0;
   }

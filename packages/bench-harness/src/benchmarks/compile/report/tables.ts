@@ -1,4 +1,4 @@
-import type { Section, Table } from '@roofline/reports';
+import type { Note, Section, Table } from '@roofline/reports';
 import { summarize } from '../../../measuring/statistics.ts';
 import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/declared-table.ts';
 import { measuredOf, type Measured, type Measurement } from '../../../report/measurement.ts';
@@ -150,6 +150,22 @@ export function fusedTable(cells: Programs): Table[] {
     },
     rows,
   );
+}
+
+/** Where no op of ours became part of another one, what became of them. */
+export function unfusedNotes(cells: Programs): Note[] {
+  const names = stepNames(cells);
+  return measuredOf(cells).flatMap(({ record, cell, result }): Note[] => {
+    if (result.table.some(({ members }) => members.length > 0)) return [];
+    const { calls, launches } = result;
+    const inLaunches = launches === 1 ? '1 launch' : `${launches} launches`;
+    const text =
+      record.environment.device.type === 'cpu'
+        ? `Nothing was fused in ${names.name(cell)}: on the CPU its ${calls} calls take ${inLaunches}, of ONNX graphs and ` +
+          'single ops, whose nodes ONNX Runtime fuses as it loads them.'
+        : `Nothing was fused in ${names.name(cell)}: no two of its ${calls} calls could be one kernel.`;
+    return [{ kind: 'note', text }];
+  });
 }
 
 /** Every call of each program, those alike in all layers as one row. */

@@ -1,5 +1,6 @@
 import type { Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../../runner/cell-task.ts';
+import { countSteps } from '../../../measuring/count-steps.ts';
 import { describeFailure, prepareCell, startPeer } from '../../../peer/cell-peer.ts';
 import { PeerError } from '../../../peer/python-peer.ts';
 import type { PeerStepProfile, TorchPeer } from '../../../peer/torch-peer.ts';
@@ -30,19 +31,19 @@ async function profileSteps(
   { settings, progress }: CellContext<ProfileSettings>,
 ): Promise<{ steps: PeerStepProfile[]; plainMs: number[] }> {
   const { warmup, steps } = settings;
-  const total = warmup + steps;
+  const stepDone = countSteps(progress, { warmup, steps, name: "PyTorch's steps" });
   if (warmup > 0) await peer.run(warmup);
   const plainMs = (await peer.run(steps)).deviceMs;
   for (let step = 0; step < warmup; step++) {
     await peer.profile();
-    progress(step + 1, total);
+    stepDone();
   }
   const profiles: PeerStepProfile[] = [];
   for (let step = 0; step < steps; step++) {
     // Disturbed by the profile before, it is not counted.
     await peer.run(1);
     profiles.push(await peer.profile());
-    progress(warmup + step + 1, total);
+    stepDone();
   }
   return { steps: profiles, plainMs };
 }
