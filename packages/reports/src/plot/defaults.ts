@@ -9,14 +9,30 @@ export interface DrawnPlot extends Plot {
   marks: NonNullable<Plot['marks']>;
 }
 
-/** Lines on linear axes; where some place is text, along categories. */
+/** Lines on linear axes; where some place is text, along categories. Lines of one place are bars, each of its series. */
 export function withDefaults(plot: Plot): DrawnPlot {
   const { x, y, marks = 'line', series } = plot;
   const isText = series.some(({ points }) => points.some((point) => typeof point.x === 'string'));
-  return {
+  const drawn: DrawnPlot = {
     ...plot,
     marks,
     x: { ...x, scale: x.scale ?? (isText ? 'category' : 'linear') },
     y: { ...y, scale: y.scale ?? 'linear' },
+  };
+  const isLine = marks === 'line' || marks === 'area';
+  return isLine && series.length > 0 && series.every(({ points }) => points.length === 1)
+    ? asBars(drawn)
+    : drawn;
+}
+
+/** A line through one point is none. */
+function asBars(plot: DrawnPlot): DrawnPlot {
+  const places = new Set(plot.series.map(({ points }) => String(points[0]!.x)));
+  if (places.size > 1) return { ...plot, marks: 'dot' };
+  return {
+    ...plot,
+    marks: 'bar',
+    x: { ...plot.x, scale: 'category' },
+    y: { ...plot.y, scale: 'linear' },
   };
 }

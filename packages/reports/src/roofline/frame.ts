@@ -1,5 +1,6 @@
 import { extent, numericAxis, trimmed } from '../plot/domain.ts';
-import { FONT_SIZE, layOutOn, textWidth, tickCounts, X_INSET } from '../plot/layout.ts';
+import { FONT_SIZE, layOutOn, tickCounts, X_INSET } from '../plot/layout.ts';
+import { textWidth } from '../plot/text-width.ts';
 import type { PlotLayout, PlotSize } from '../plot/layout.ts';
 import type { DrawnPlot } from '../plot/defaults.ts';
 import type { RooflinePlot } from '../model.ts';
@@ -110,10 +111,14 @@ export interface Box {
   bottom: number;
 }
 
-/** Names for the dots that took most time, where they cover neither one another nor another large dot. */
-export function labelDots({ layout, dots }: RooflineFrame, shortName: (name: string) => string): DotLabel[] {
+/** Names for the dots that took most time, where they cover neither one another, nor another dot, nor what is named already. */
+export function labelDots(
+  { layout, dots }: RooflineFrame,
+  shortName: (name: string) => string,
+  named: readonly Box[],
+): DotLabel[] {
   const most = layout.width < 600 ? 3 : 7;
-  const taken: Box[] = [];
+  const taken: Box[] = [...named];
   const labels: DotLabel[] = [];
   for (const dot of dots.slice(0, most)) {
     const text = shortName(dot.point.name);
