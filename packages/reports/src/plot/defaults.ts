@@ -1,4 +1,4 @@
-import type { Axis, Plot } from '../model.ts';
+import type { Axis, Plot, Point } from '../model.ts';
 
 type DrawnAxis = Axis & { scale: NonNullable<Axis['scale']> };
 
@@ -19,10 +19,16 @@ export function withDefaults(plot: Plot): DrawnPlot {
     x: { ...x, scale: x.scale ?? (isText ? 'category' : 'linear') },
     y: { ...y, scale: y.scale ?? 'linear' },
   };
-  const isLine = marks === 'line' || marks === 'area';
-  return isLine && series.length > 0 && series.every(({ points }) => points.length === 1)
-    ? asBars(drawn)
-    : drawn;
+  return isOnePlace(drawn) ? asBars(drawn) : drawn;
+}
+
+/** Lines of a single point each, which their axes can take. */
+function isOnePlace({ marks, series, x, y }: DrawnPlot): boolean {
+  if (marks === 'bar' || marks === 'dot' || series.length === 0) return false;
+  const fits = (value: unknown, { scale }: DrawnAxis) =>
+    scale === 'category' || (Number.isFinite(value) && (scale === 'linear' || Number(value) > 0));
+  const isFit = (point: Point) => fits(point.x, x) && (point.y === null || fits(point.y, y));
+  return series.every(({ points }) => points.length === 1 && points.every(isFit));
 }
 
 /** A line through one point is none. */

@@ -10,7 +10,7 @@ export function inWords({ title, y, series }: DrawnPlot): string {
   const told = series.map(({ name, points }) => {
     const values = points.map((point) => {
       const value = point.y === null ? (point.note ?? 'not measured') : `${formatNumber(point.y, 3)}${unit}`;
-      return `${typeof point.x === 'number' ? formatNumber(point.x) : point.x} ${value}`;
+      return `${typeof point.x === 'number' ? point.x.toLocaleString('en-US') : point.x} ${value}`;
     });
     const said = values.length <= MOST_VALUES ? values.join(', ') : `${values[0]} to ${values.at(-1)}`;
     return name === '' ? said : `${name}: ${said}`;

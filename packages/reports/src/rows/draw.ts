@@ -137,11 +137,12 @@ function errorBar(
 ): string[] {
   if (low === undefined || high === undefined) return [];
   const [from, to] = [at(Math.max(offset + low, axis.domain[0])), at(offset + high)];
-  return [
+  const lines = [
     line(from, y, to, y, color, 1.25),
     line(from, y - 4, from, y + 4, color, 1.25),
     line(to, y - 4, to, y + 4, color, 1.25),
   ];
+  return [`<g class="error-bars">${lines.join('')}</g>`];
 }
 
 function referenceLines(plot: DrawnPlot, { at, top, bottom }: RowsLayout, palette: Palette): string[] {

@@ -80,8 +80,8 @@ describe('a roofline', () => {
   it('names dots on either side, and leaves out names that would cover others', () => {
     const one = smallRoofline().points[0]!;
     const alike = Array.from({ length: 7 }, (_, index) => ({ ...one, name: `kernel ${index}` }));
-    expect(labelDots(frameOf(smallRoofline(), size), (name) => name)).toHaveLength(2);
-    expect(labelDots(frameOf(smallRoofline({ points: alike }), size), (name) => name)).toHaveLength(2);
+    expect(labelDots(frameOf(smallRoofline(), size), (name) => name, [])).toHaveLength(2);
+    expect(labelDots(frameOf(smallRoofline({ points: alike }), size), (name) => name, [])).toHaveLength(2);
   });
 
   it('describes each dot in words, with its share of the roof', () => {
