@@ -126,6 +126,7 @@ function luminance([red, green, blue]) {
 }
 
 /** What is wrong with a page at each width, light and dark. */
+// oxlint-disable-next-line no-unused-vars -- the test calls it
 async function auditPages(html, widths, names) {
   const faults = [];
   for (const width of widths) {

@@ -5,7 +5,8 @@ import { benchmarksOf } from '../benchmarks/registry.ts';
 import { deviceIdentity } from '../records/environment.ts';
 import { canonicalJson } from '../records/json.ts';
 import { checkRecords, identityOf, type CellRecord } from '../records/record.ts';
-import { factsOfRuns, machinesOf, runsSection } from './runs.ts';
+import { placeText } from './report-head.ts';
+import { factsOfRuns, runsSection } from './runs.ts';
 
 /** What one question was answered with: records of one benchmark and device, whatever their settings. */
 interface Part {
@@ -15,6 +16,8 @@ interface Part {
   readonly label: string;
   readonly records: readonly CellRecord[];
   readonly report: Report;
+  /** Whether its title says what was found, not only what was asked. */
+  readonly isClaim: boolean;
 }
 
 /**
@@ -33,7 +36,7 @@ export async function reportOfRecords(
   if (runs.length === 1) return parts[0]!.report;
   return {
     ...(parts.length === 1 ? parts[0]!.report : joinReports(parts)),
-    subtitle: machinesOf(records),
+    subtitle: placeText(records),
     environment: factsOfRuns(runs),
     ...withRuns(parts),
   };
@@ -65,11 +68,14 @@ function partsOf(
     return withoutRepetitions(group).map((records, index): Part => {
       const count = (counts.get(name) ?? 0) + 1;
       counts.set(name, count);
+      const { title, toReport } = benchmarks.get(name)!;
+      const report = toReport(records);
       return {
         id: count === 1 ? name : `${name}-${count}`,
         label: index === 0 ? question : `${question}, run ${index + 1}`,
         records,
-        report: benchmarks.get(name)!.toReport(records),
+        report,
+        isClaim: report.title !== title,
       };
     });
   });
@@ -99,18 +105,22 @@ function joinReports(parts: readonly Part[]): Report {
   const reports = parts.map(({ report }) => report);
   const { chart, title } = reports[0]!;
   return {
-    title: chart ? title : parts.map(({ label }) => label).join(', '),
+    title: parts[0]!.isClaim ? title : parts.map(({ label }) => label).join(', '),
     createdAt: reports
       .map(({ createdAt }) => createdAt)
       .sort()
       .at(-1)!,
-    summary: parts.flatMap(({ id, label, report: { summary } }) =>
-      summary.slice(0, 1).map((finding) => `${relink(finding, id)} [${label}](#${id})`),
-    ),
+    summary: parts.flatMap(mainFinding),
     ...(chart && { chart: prefixed(chart, parts[0]!.id) as NonNullable<Report['chart']> }),
     environment: [],
     sections: [],
   };
+}
+
+/** What a part found first, and what its title would claim where another's stands above the report. */
+function mainFinding({ id, label, report, isClaim }: Part, index: number): string[] {
+  const said = [isClaim && index > 0 ? `**${report.title}.**` : '', report.summary[0] ?? ''].filter(Boolean);
+  return said.length === 0 ? [] : [`${relink(said.join(' '), id)} [${label}](#${id})`];
 }
 
 /** What a part found, with its chart where that is not above the whole report, and its sections. */

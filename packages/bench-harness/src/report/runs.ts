@@ -6,11 +6,6 @@ import { commitOf, placeFacts } from './environment-facts.ts';
 
 type Run = readonly CellRecord[];
 
-/** The machines of some records: `NVIDIA H200`. */
-export function machinesOf(records: readonly CellRecord[]): string {
-  return [...new Set(records.map(({ environment }) => environment.device.name))].join(', ');
-}
-
 /** What readers need to judge numbers of several runs: each fact once, with all its values. */
 export function factsOfRuns(runs: readonly Run[]): Report['environment'] {
   const facts = runs.flatMap((run) => placeFacts(run.at(-1)!));

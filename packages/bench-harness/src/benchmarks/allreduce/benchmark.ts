@@ -26,7 +26,7 @@ export const allreduceBenchmark = defineBenchmark({
   findings: [
     (cells) => {
       const sides = sidesOf(cells);
-      return [...bestFinding(sides), ...peerFinding(sides), ...wrongFinding(sides)];
+      return [...peerFinding(sides), ...bestFinding(sides), ...wrongFinding(sides)];
     },
   ],
   sections: [

@@ -3,27 +3,50 @@ import { replaysGraphs } from '../../../execution/kinds.ts';
 import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import { peerFailures } from '../../../report/peer-failures.ts';
-import { meanAndRange } from '../../../report/values-in-words.ts';
+import { ratioRange } from '../../../report/ratio-chart.ts';
+import { modeNames } from './lead.ts';
 import { e2eDtypes, modes, sizeName, stepNames, type E2eDType, type Mode } from '../parameters.ts';
 import { flopsPerSecond, peerOf, type MeasuredStep, type StepMeasurement } from './measured.ts';
 
 type Steps = readonly StepMeasurement[];
 
-/** Every mode in one sentence: its ratio, or the geometric mean of several with the least and the most. */
+/** Each dtype in one sentence: what each mode takes of a peer's time; and where ours is slower. */
 export function ratioFinding(steps: Steps): string[] {
-  const measured = measuredOf(steps);
-  const told = modes.flatMap((mode) => {
-    const ratios = measured.flatMap((step) =>
-      step.cell.mode === mode ? (peerOf(step)?.ratio.ratio ?? []) : [],
-    );
-    return ratios.length === 0 ? [] : [`mode \`${mode}\` takes ${meanAndRange(ratios)}`];
+  const compared = measuredOf(steps).flatMap((step) => {
+    const side = peerOf(step);
+    return side ? [{ step, ratio: side.ratio.ratio }] : [];
   });
-  if (told.length === 0) return [];
-  const peers = measured.flatMap(({ cell, result: { peer } }) =>
-    peer?.status === 'ok' ? [{ version: peer.torch, execution: cell.peerExecution }] : [],
-  );
-  const ways = [...new Set(peers.map(({ execution }) => execution))].join(' and ');
-  return [`Of the time of PyTorch ${peers[0]!.version} (${ways}), ${told.join(', ')}.`];
+  if (compared.length === 0) return [];
+  const told = e2eDtypes.flatMap((dtype) => {
+    const clauses = modes.flatMap((mode) => {
+      const ratios = compared.flatMap(({ step: { cell }, ratio }) =>
+        cell.dtype === dtype && cell.mode === mode ? [ratio] : [],
+      );
+      return ratios.length === 0 ? [] : [`a ${modeNames[mode].a} **${ratioRange(ratios)}**`];
+    });
+    return clauses.length === 0 ? [] : [`in ${dtype} ${clauses.join(', ')}`];
+  });
+  return [
+    `Of the time of ${versionsOf(compared.map(({ step }) => step))}: ${told.join('; ')}.`,
+    ...slowerFinding(steps, compared),
+  ];
+}
+
+/** `PyTorch 2.11.0+cu130 (eager)`. */
+function versionsOf(compared: readonly MeasuredStep[]): string {
+  const versions = compared.flatMap(({ result: { peer } }) => (peer?.status === 'ok' ? peer.torch : []));
+  const ways = new Set(compared.map(({ cell }) => cell.peerExecution));
+  return `PyTorch ${versions[0]!} (${[...ways].join(' and ')})`;
+}
+
+function slowerFinding(
+  steps: Steps,
+  compared: readonly { readonly step: MeasuredStep; readonly ratio: number }[],
+): string[] {
+  const [worst, ...others] = compared.filter(({ ratio }) => ratio > 1).toSorted((a, b) => b.ratio - a.ratio);
+  if (!worst) return [];
+  const most = `**${formatRatio(worst.ratio)}** for ${stepNames(steps).name(worst.step.cell)}`;
+  return [`Slower than PyTorch: ${others.length + 1} of ${compared.length}, at most ${most}.`];
 }
 
 export function roofFinding(steps: Steps): string[] {
@@ -72,7 +95,7 @@ function precisionFinding(steps: Steps, dtype: E2eDType, mode: Mode): string[] {
   const [smallest, largest] = [gains[0], gains.at(-1)];
   if (!smallest || !largest) return [];
   const told = (each: typeof smallest) => `**${formatRatio(each.gain)}** for ${each.size}`;
-  const speed = `Mode \`${mode}\` runs in ${dtype} at ${told(smallest)}`;
+  const speed = `A ${modeNames[mode].a} runs in ${dtype} at ${told(smallest)}`;
   if (gains.length === 1) return [`${speed}, against float32.`];
   return [`${speed} and ${told(largest)}, against float32${trend(gains.map(({ gain }) => gain))}.`];
 }
