@@ -4,12 +4,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readResults, reportOfRecords } from '../packages/bench-harness/src/index.ts';
 import {
+  isDrawing,
   renderMarkdown,
   renderSvg,
   type Block,
-  type Plot,
+  type Drawing,
   type Report,
-  type RooflinePlot,
 } from '../packages/reports/src/index.ts';
 import { allReducePicture } from './all-reduce-picture.ts';
 import { leadChart, pagesWithTables, withTables } from './benchmark-tables.ts';
@@ -38,10 +38,10 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
   'cpu-collectives': ['cpu-allreduce', 'cpu-ddp'],
 };
 
-/** A plot of the report of these records, the chart that it begins with if none is named, and a title of its own. */
+/** A plot of the report of these records, and a title of its own. */
 interface Picture {
   readonly of: readonly string[];
-  readonly plot?: string;
+  readonly plot: string;
   readonly title: string;
 }
 
@@ -49,6 +49,7 @@ interface Picture {
 const charts: Readonly<Record<string, Picture>> = {
   roofline: {
     of: ['h200-profile'],
+    plot: 'roofline-2.7b-c256-b4-train-step-bfloat16',
     title: 'The kernels of a step of 2.7b in bfloat16 on one H200, under its roof',
   },
   'host-time': {
@@ -58,8 +59,8 @@ const charts: Readonly<Record<string, Picture>> = {
   },
   'attention-throughput': {
     of: ['h200-flash'],
-    plot: 'both-throughput-bfloat16-b1-h16-d64',
-    title: 'Causal attention forward and backward, bfloat16, batch 1, 16 heads of 64, on one H200',
+    plot: 'both-beside-pytorch',
+    title: "Attention forward and backward beside PyTorch's fastest, bfloat16 on one H200",
   },
   'loss-curves': {
     of: ['h200-precision'],
@@ -83,12 +84,12 @@ const charts: Readonly<Record<string, Picture>> = {
   },
   'flash-forward': {
     of: ['h200-flash'],
-    plot: 'forward-throughput-bfloat16-b1-h16-d64',
-    title: 'Causal attention forward, bfloat16, batch 1, 16 heads of 64, on one H200',
+    plot: 'forward-beside-pytorch',
+    title: "Attention forward beside PyTorch's fastest, bfloat16 on one H200",
   },
   'bus-bandwidth': {
     of: ['h200x2-allreduce'],
-    plot: 'allreduce-2-busbw-by-size-allreduce-float32-2',
+    plot: 'busbw-by-size-allreduce-float32-2',
     title: 'Bus bandwidth of an all-reduce between two H200s, by NCCL',
   },
   'data-parallel': {
@@ -108,7 +109,7 @@ export async function pictures(): Promise<Map<string, string>> {
   const drawn = new Map<string, string>();
   for (const [name, { of, plot: id, title }] of Object.entries(charts)) {
     const report = await reportOf(of);
-    const plot = { ...(id === undefined ? report.chart! : plotOf(report, id)), title };
+    const plot = { ...plotOf(report, id), title };
     for (const theme of ['light', 'dark'] as const) {
       drawn.set(`pictures/${name}-${theme}.svg`, renderSvg(plot, { theme, width: 860, height: 420 }));
     }
@@ -120,8 +121,8 @@ export async function pictures(): Promise<Map<string, string>> {
   return drawn;
 }
 
-function plotOf({ sections }: Report, id: string): Plot | RooflinePlot {
-  const plots = sections.flatMap(({ blocks }) => blocks).filter((block) => block.kind === 'plot');
+function plotOf({ sections }: Report, id: string): Drawing {
+  const plots = sections.flatMap(({ blocks }) => blocks).filter((block) => isDrawing(block));
   const found = plots.find((plot) => plot.id === id);
   if (!found) throw new Error(`no plot ${id} among ${plots.map((plot) => plot.id).join(', ')}`);
   return found;

@@ -30,6 +30,5 @@ describe.skipIf(!browser)('pages of the committed records (skipped where there i
       );
       expect(faults).toEqual([]);
     },
-    60_000,
   );
 });

@@ -37,7 +37,7 @@ export function ratioCharts(
     {
       ...{ kind: 'ratios', ...plot, value: 'duration' },
       heads: keys.map((key) => titleOf(key, parameters[key]!)),
-      rows: cases.map(({ cell, oursMs, theirsMs, ratio, note }): RatioRow => ({
+      rows: inOrder(cases, keys).map(({ cell, oursMs, theirsMs, ratio, note }): RatioRow => ({
         names: keys.map((key) => nameOf(parameters, cell, key)),
         ...{ ours: oursMs, theirs: theirsMs },
         ...(ratio && errorBarOf(ratio)),
@@ -45,6 +45,19 @@ export function ratioCharts(
       })),
     },
   ];
+}
+
+/** By the first key, then the second and so on: numbers ascending, words as they first appear. */
+function inOrder(cases: readonly ComparedCell[], keys: readonly string[]): ComparedCell[] {
+  const ranks = keys.map((key) => {
+    const values = [...new Set(cases.map(({ cell }) => cell[key]))];
+    if (values.every((value) => typeof value === 'number')) values.sort((a, b) => a - b);
+    return new Map(values.map((value, rank) => [value, rank]));
+  });
+  const rank = ({ cell }: ComparedCell, index: number) => ranks[index]!.get(cell[keys[index]!])!;
+  return cases.toSorted((a, b) =>
+    keys.reduce((order, _, index) => order || rank(a, index) - rank(b, index), 0),
+  );
 }
 
 /** The value alone, since a head says what it is of. */

@@ -12,7 +12,7 @@ import { roofShareText } from '../table/roof-share.ts';
 import { shortSymbol } from '../text/short-symbol.ts';
 import { shorten } from '../text/shorten.ts';
 import { frameOf, labelDots, pixelsOf } from './frame.ts';
-import type { Box, Dot, DotLabel, RooflineFrame } from './frame.ts';
+import type { Box, Dot, DotLabel, RooflineFrame, Segment } from './frame.ts';
 import { rateUnit } from './performance.ts';
 
 /** Characters of a name next to its dot. */
@@ -23,10 +23,12 @@ const NAME_HEIGHT = 18;
 export function drawRoofline(roofline: RooflinePlot, palette: Palette, size: PlotSize): string {
   const frame = frameOf(roofline, size);
   const names = ceilingNames(roofline, frame);
-  const labels = labelDots(frame, (name) => shorten(shortSymbol(name), LONGEST_LABEL), [
-    ...names.map(({ box }) => box),
-    slopeNameBox(roofline, frame.layout),
-  ]);
+  const labels = labelDots(
+    frame,
+    (name) => shorten(shortSymbol(name), LONGEST_LABEL),
+    [...names.map(({ box }) => box), slopeNameBox(roofline, frame.layout)],
+    roofSegments(roofline, frame, names),
+  );
   return drawSvg(frame.plot, frame.layout, palette, [
     ...roofMarks(roofline, frame, names, palette),
     ...dotMarks(roofline, frame, palette),
@@ -59,6 +61,24 @@ function ceilingNames(roofline: RooflinePlot, { layout }: RooflineFrame): Ceilin
     const box = { left: end - textWidth(text), right: end, top: top + drop - 7, bottom: top + drop + 7 };
     return { rate, text, drop, box };
   });
+}
+
+/** The lines of the roof as they are drawn. */
+function roofSegments(
+  { bandwidth, ...roofline }: RooflinePlot,
+  { layout }: RooflineFrame,
+  names: readonly CeilingName[],
+): Segment[] {
+  const slope = bandwidth.bytesPerSecond / rateUnit({ bandwidth, ...roofline }).size;
+  const [left, right] = layout.x.domain as [number, number];
+  const ridge = names.at(-1)!.rate / slope;
+  return [
+    [pixelsOf(layout, left, left * slope), pixelsOf(layout, ridge, ridge * slope)],
+    ...names.map(({ rate }): Segment => [
+      pixelsOf(layout, rate / slope, rate),
+      pixelsOf(layout, right, rate),
+    ]),
+  ];
 }
 
 /** The slope up to the highest ceiling, and each ceiling from the slope on. */

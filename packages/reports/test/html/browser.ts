@@ -34,10 +34,15 @@ export interface Browser {
   close(): void;
 }
 
-/** Undefined where no Chromium is installed. */
+/** Undefined where no Chromium is installed; throws then where ROOFLINE_NEEDS_BROWSER says that there is one. */
 export function openBrowser(): Browser | undefined {
   const executable = BROWSERS.find((path) => existsSync(path));
-  if (executable === undefined) return undefined;
+  if (executable === undefined) {
+    if (process.env['ROOFLINE_NEEDS_BROWSER'] === undefined) return undefined;
+    throw new Error(
+      `there is no browser (${BROWSERS.join(', ')}), and ROOFLINE_NEEDS_BROWSER is set: install chromium`,
+    );
+  }
   const folder = mkdtempSync(join(tmpdir(), 'roofline-page-'));
   const askPage = async (html: string, steps: string): Promise<unknown> => {
     const path = join(folder, 'page.html');

@@ -16,10 +16,7 @@ export const passNames: Readonly<Record<Pass, string>> = {
 /** Our flash attention over the fastest of PyTorch's, shape by shape. */
 function besideFastest(passes: readonly TimedPass[], pass: Pass): (ComparedCell & { peer: string })[] {
   const beside = measuredPasses(passes).filter((each) => each.pass === pass && overFlash(each) !== null);
-  const bySequence = beside.toSorted(
-    (a, b) => a.cell.sequence - b.cell.sequence || a.cell.headDimension - b.cell.headDimension,
-  );
-  const byShape = Map.groupBy(bySequence, ({ record }) => record);
+  const byShape = Map.groupBy(beside, ({ record }) => record);
   return [...byShape.values()].map((group) => {
     const [fastest] = group.toSorted((a, b) => timeOf(a)!.time.median - timeOf(b)!.time.median);
     const [ratio, theirsMs] = [overFlash(fastest!)!, timeOf(fastest!)!.time.median];

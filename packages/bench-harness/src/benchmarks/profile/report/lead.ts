@@ -32,7 +32,7 @@ export function claim(profiles: Profiles): string | null {
   const ratios = ratiosOf(besidePeer(profiles));
   return ratios.length === 0
     ? null
-    : `The kernels of a step take ${ratioRange(ratios)} of the time of eager PyTorch's`;
+    : `The kernels of a step take ${ratioRange(ratios)} of the time that eager PyTorch's take`;
 }
 
 /** What is eager and what compiled of the time of a step, where both were profiled. */
