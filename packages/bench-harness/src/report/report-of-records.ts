@@ -120,7 +120,7 @@ function joinReports(parts: readonly Part[]): Report {
 /** What a part found first, and what its title would claim where another's stands above the report. */
 function mainFinding({ id, label, report, isClaim }: Part, index: number): string[] {
   const said = [isClaim && index > 0 ? `**${report.title}.**` : '', report.summary[0] ?? ''].filter(Boolean);
-  return said.length === 0 ? [] : [`${relink(said.join(' '), id)} [${label}](#${id})`];
+  return said.length === 0 ? [] : [`${relink(said.join(' '), id)} ([${label}](#${id}))`];
 }
 
 /** What a part found, with its chart where that is not above the whole report, and its sections. */

@@ -26,7 +26,7 @@ describe('reportOfRecords', () => {
     const report = await reportOfRecords([toyRecord(), warmup]);
     const html = renderHtml(report);
     for (const [, id] of html.matchAll(/href="#([^"]+)"/g)) expect(html).toContain(`id="${id}"`);
-    expect(report.summary[0]).toMatch(/Closest to the roof.*\[Steps\]\(#e2e\)$/);
+    expect(report.summary[0]).toMatch(/Closest to the roof.*\(\[Steps\]\(#e2e\)\)$/);
   });
 
   it('makes one part of records that answer one question, whatever their settings, and lists these at its end', async () => {
