@@ -1,4 +1,5 @@
 import { checkReport, isDrawing } from '../check/check-model.ts';
+import { length, optionsOf, requireThat } from '../check/checks.ts';
 import { environmentTable } from '../table/environment-table.ts';
 import { ReportError } from '../model.ts';
 import type { Block, Report, Section } from '../model.ts';
@@ -25,20 +26,32 @@ const MOST_FINDINGS = 3;
 
 const OWN_IDS = ['top', 'environment', 'form-escapes'];
 
+/** Options of `renderHtml`. */
+export interface HtmlOptions {
+  /** The page loads itself anew so often, for one that is written again and again; without it never. Above 0. */
+  refreshSeconds?: number;
+}
+
+const htmlOptions = optionsOf({ refreshSeconds: length });
+
 /**
  * A report as one HTML file that needs nothing else: style, script, data and plots are inside.
  *
  * @throws ReportError for ids that are not unique or cannot be anchors, and as `renderSvg` for plots.
  */
-export function renderHtml(report: Report): string {
+export function renderHtml(report: Report, options: HtmlOptions = {}): string {
   checkReport('renderHtml', report);
+  requireThat('renderHtml', 'options', options, htmlOptions);
+  const { refreshSeconds } = options;
+  const refresh =
+    refreshSeconds === undefined ? '' : `<meta http-equiv="refresh" content="${refreshSeconds}">\n`;
   checkIds(report);
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="${CONTENT_POLICY}">
+${refresh}<meta http-equiv="Content-Security-Policy" content="${CONTENT_POLICY}">
 <title>${escapeXml(report.title)}</title>
 <style>
 ${paletteVariables()}${STYLES.map(readTemplate).join('')}</style>
