@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { readResults } from '../../packages/bench-harness/src/index.ts';
 import { renderHtml } from '../../packages/reports/src/index.ts';
 import { openBrowser } from '../../packages/reports/test/html/browser.ts';
-import { reportOf, reports } from '../../scripts/write-results.ts';
+import { committedReport, reports } from '../../scripts/write-results.ts';
 
 const browser = openBrowser();
 const audit = readFileSync(resolve(import.meta.dirname, '../pages/audit.js'), 'utf8');
@@ -21,8 +21,8 @@ describe.skipIf(!browser)('pages of the committed records (skipped where there i
 
   it.each(Object.entries(reports))(
     '%s: no text covers another or leaves its chart, none is turned, nothing scrolls sideways, all can be read',
-    async (_, folders) => {
-      const html = renderHtml(await reportOf(folders));
+    async (name, folders) => {
+      const html = renderHtml(await committedReport(name));
       const faults = await browser!.askPage(
         '<!doctype html><html><head></head><body></body></html>',
         `${audit}
