@@ -6,6 +6,7 @@ import { flashFindings } from './report/findings.ts';
 import { besidePeer, claim, leadChart } from './report/lead.ts';
 import { passesOf, timedPasses } from './report/measured.ts';
 import { memoryPlots, throughputPlots, timePlots } from './report/plots.ts';
+import { attentionRooflines } from './report/roofline.ts';
 import { flashTable, memoryTable, passTable, passTitles } from './report/tables.ts';
 import { flashResult, type FlashResult } from './result.ts';
 
@@ -47,6 +48,11 @@ export const flashBenchmark = defineBenchmark({
           ...throughputPlots(timed, pass),
         ],
       }));
+    },
+    {
+      id: 'roof',
+      title: 'Under the roof',
+      blocks: [(cells) => attentionRooflines(timedPasses(cells))],
     },
     {
       id: 'memory',
