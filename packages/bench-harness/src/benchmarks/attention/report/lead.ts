@@ -1,6 +1,6 @@
 import type { RatioPlot } from '@roofline/reports';
 import { ratioOfMedians } from '../../../measuring/statistics.ts';
-import { pairsBy } from '../../../report/measurement.ts';
+import { pairsBy, workedOut } from '../../../report/measurement.ts';
 import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
 import { attentionParameters } from '../parameters.ts';
 import { timeOf, type AttentionMeasurement } from './measured.ts';
@@ -11,7 +11,7 @@ type Cells = readonly AttentionMeasurement[];
 const USUAL_DIMENSION = 64;
 
 /** Flash attention over plain, forward and backward, at one head dimension, compiled where that was measured. */
-function besidePlain(cells: Cells): ComparedCell[] {
+const besidePlain = workedOut((cells: Cells): ComparedCell[] => {
   const pairs = pairsBy(cells, 'attention', 'plain').filter(({ cell }) => cell.cell.attention === 'flash');
   const dimensions = new Set(pairs.map(({ cell }) => cell.cell.headDimension));
   const dimension = dimensions.has(USUAL_DIMENSION) ? USUAL_DIMENSION : [...dimensions][0];
@@ -26,7 +26,7 @@ function besidePlain(cells: Cells): ComparedCell[] {
         ratio: ratioOfMedians(ours.samplesMs, theirs.samplesMs),
       };
     });
-}
+});
 
 /** What a page begins with; null where only one of the two was measured. */
 export function leadChart(cells: Cells): RatioPlot | null {

@@ -1,6 +1,6 @@
 import type { RatioPlot } from '@roofline/reports';
 import { ratioOfMedians } from '../../../measuring/statistics.ts';
-import { measuredOf } from '../../../report/measurement.ts';
+import { measuredOf, workedOut } from '../../../report/measurement.ts';
 import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
 import { ddpCellParameters } from '../parameters.ts';
 import type { DdpMeasurement } from './measured.ts';
@@ -8,13 +8,13 @@ import type { DdpMeasurement } from './measured.ts';
 type Cells = readonly DdpMeasurement[];
 
 /** Our steps beside those of DistributedDataParallel. */
-function besidePeer(cells: Cells): ComparedCell[] {
+const besidePeer = workedOut((cells: Cells): ComparedCell[] => {
   return measuredOf(cells).flatMap(({ cell, time, result: { times, peer } }) => {
     if (peer?.status !== 'ok') return [];
     const ratio = ratioOfMedians(times.stepMs, peer.stepMs);
     return [{ cell, oursMs: time!.median, theirsMs: time!.median / ratio.ratio, ratio }];
   });
-}
+});
 
 /** What a page begins with; null where no peer was measured. */
 export function leadChart(cells: Cells): RatioPlot | null {
