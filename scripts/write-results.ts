@@ -2,7 +2,8 @@
 // handbook, and the tables of README and benchmarks. `npm run results`; the pages with all charts are part of the site that `npm run docs` builds.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { asAuthored, readResults, reportOfRecords } from '../packages/bench-harness/src/index.ts';
+import { readResults, reportOfRecords } from '../packages/bench-harness/src/index.ts';
+import { asAuthored } from '../packages/bench-harness/src/report/authored/authored-report.ts';
 import {
   isDrawing,
   renderMarkdown,

@@ -16,7 +16,6 @@ export { type CellRecord, type CellStatus } from './records/record.ts';
 export { readResults } from './records/results-folder.ts';
 export { reportOfRecords } from './report/report-of-records.ts';
 export { compareRecords, comparisonTable, type Comparison } from './report/compare.ts';
-export { asAuthored } from './report/authored/authored-report.ts';
 export { writeReport, type WrittenReport } from './report/write-report.ts';
 export { runSweep, type SweepObserver, type SweepOptions, type SweepOutcome } from './runner/sweep.ts';
 export { ratioOfMedians, summarize, type RatioEstimate, type Summary } from './measuring/statistics.ts';
