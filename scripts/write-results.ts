@@ -3,13 +3,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readResults, reportOfRecords } from '../packages/bench-harness/src/index.ts';
+import { asAuthored } from '../packages/bench-harness/src/report/authored/authored-report.ts';
 import {
+  isDrawing,
   renderMarkdown,
   renderSvg,
   type Block,
-  type Plot,
+  type Drawing,
   type Report,
-  type RooflinePlot,
 } from '../packages/reports/src/index.ts';
 import { allReducePicture } from './all-reduce-picture.ts';
 import { leadChart, pagesWithTables, withTables } from './benchmark-tables.ts';
@@ -32,16 +33,17 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
     ...['h200-profile-compiled', 'h200-compiled-float32', 'h200-compiled-float32-2.7b'],
     ...['h200-attention-compiled', 'h200-compile'],
   ],
+  'h200-peers': ['h200-peers'],
   'h200x2-collectives': ['h200x2-allreduce', 'h200x2-allgather-reducescatter', 'h200x2-ddp'],
   'cpu-float32': ['cpu-float32'],
   'cpu-compiled': ['cpu-compiled'],
   'cpu-collectives': ['cpu-allreduce', 'cpu-ddp'],
 };
 
-/** A plot of the report of these records, the chart that it begins with if none is named, and a title of its own. */
+/** A plot of the report of these records, and a title of its own. */
 interface Picture {
   readonly of: readonly string[];
-  readonly plot?: string;
+  readonly plot: string;
   readonly title: string;
 }
 
@@ -49,6 +51,7 @@ interface Picture {
 const charts: Readonly<Record<string, Picture>> = {
   roofline: {
     of: ['h200-profile'],
+    plot: 'roofline-2.7b-c256-b4-train-step-bfloat16',
     title: 'The kernels of a step of 2.7b in bfloat16 on one H200, under its roof',
   },
   'host-time': {
@@ -58,8 +61,8 @@ const charts: Readonly<Record<string, Picture>> = {
   },
   'attention-throughput': {
     of: ['h200-flash'],
-    plot: 'both-throughput-bfloat16-b1-h16-d64',
-    title: 'Causal attention forward and backward, bfloat16, batch 1, 16 heads of 64, on one H200',
+    plot: 'both-beside-pytorch',
+    title: "Attention forward and backward beside PyTorch's fastest, bfloat16 on one H200",
   },
   'loss-curves': {
     of: ['h200-precision'],
@@ -83,12 +86,12 @@ const charts: Readonly<Record<string, Picture>> = {
   },
   'flash-forward': {
     of: ['h200-flash'],
-    plot: 'forward-throughput-bfloat16-b1-h16-d64',
-    title: 'Causal attention forward, bfloat16, batch 1, 16 heads of 64, on one H200',
+    plot: 'forward-beside-pytorch',
+    title: "Attention forward beside PyTorch's fastest, bfloat16 on one H200",
   },
   'bus-bandwidth': {
     of: ['h200x2-allreduce'],
-    plot: 'allreduce-2-busbw-by-size-allreduce-float32-2',
+    plot: 'busbw-by-size-allreduce-float32-2',
     title: 'Bus bandwidth of an all-reduce between two H200s, by NCCL',
   },
   'data-parallel': {
@@ -110,7 +113,7 @@ export async function pictures(): Promise<Map<string, string>> {
   for (const [name, { of, plot: id, title }] of Object.entries(charts)) {
     const report = known.get(of.join()) ?? (await reportOf(of));
     known.set(of.join(), report);
-    const plot = { ...(id === undefined ? report.chart! : plotOf(report, id)), title };
+    const plot = { ...plotOf(report, id), title };
     for (const theme of ['light', 'dark'] as const) {
       drawn.set(`pictures/${name}-${theme}.svg`, renderSvg(plot, { theme, width: 860, height: 420 }));
     }
@@ -122,8 +125,8 @@ export async function pictures(): Promise<Map<string, string>> {
   return drawn;
 }
 
-function plotOf({ sections }: Report, id: string): Plot | RooflinePlot {
-  const plots = sections.flatMap(({ blocks }) => blocks).filter((block) => block.kind === 'plot');
+function plotOf({ sections }: Report, id: string): Drawing {
+  const plots = sections.flatMap(({ blocks }) => blocks).filter((block) => isDrawing(block));
   const found = plots.find((plot) => plot.id === id);
   if (!found) throw new Error(`no plot ${id} among ${plots.map((plot) => plot.id).join(', ')}`);
   return found;
@@ -132,6 +135,11 @@ function plotOf({ sections }: Report, id: string): Plot | RooflinePlot {
 /** The report of the records in these folders under docs/results. */
 export function reportOf(folders: readonly string[]) {
   return reportOfRecords(folders.flatMap((folder) => readResults(join(docs, 'results', folder))));
+}
+
+/** One of `reports`, as the `report.yaml` next to its page says it where there is one. */
+export async function committedReport(name: string): Promise<Report> {
+  return asAuthored(await reportOf(reports[name]!), [join(docs, 'results', name)]);
 }
 
 /** What a repository shows of a report: its findings and tables. The charts' files would be derived ones. */
@@ -146,10 +154,10 @@ export function reportPage(report: Report): string {
 }
 
 async function main(): Promise<void> {
-  for (const [name, folders] of Object.entries(reports)) {
+  for (const name of Object.keys(reports)) {
     const path = join('results', name, 'report.md');
     mkdirSync(join(docs, 'results', name), { recursive: true });
-    writeFileSync(join(docs, path), reportPage(await reportOf(folders)));
+    writeFileSync(join(docs, path), reportPage(await committedReport(name)));
     console.log(`docs/${path}`);
   }
   mkdirSync(join(docs, 'pictures'), { recursive: true });

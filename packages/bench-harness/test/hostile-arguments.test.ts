@@ -315,16 +315,14 @@ const table: HostileTable = {
       '0.title': 'a',
       // Parts of its definition that a sweep leaves alone.
       ...Object.fromEntries(
-        ['cell', 'cost', 'columns', 'table', 'overview', 'findings', 'chart', 'sections'].map((name) => [
-          `0.${name}`,
-          anything,
-        ]),
+        ['cell', 'cost', 'columns', 'table', 'overview', 'findings', 'chart', 'claim', 'sections'].map(
+          (name) => [`0.${name}`, anything],
+        ),
       ),
       ...Object.fromEntries(
-        ['describe', 'cellOf', 'samplesMs', 'peakBytes', 'toTable', 'toOverview', 'toReport'].map((name) => [
-          `0.${name}`,
-          'fn',
-        ]),
+        ['describe', 'cellOf', 'samplesMs', 'peakBytes', 'question', 'toTable', 'toOverview', 'toReport'].map(
+          (name) => [`0.${name}`, 'fn'],
+        ),
       ),
       '0.measure': 'undefined fn',
       '0.cellParameters': '{}',

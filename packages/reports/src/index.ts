@@ -58,4 +58,4 @@ export type { SvgOptions } from './plot/svg.ts';
 export type { Theme } from './plot/palette.ts';
 export { renderPng } from './plot/png.ts';
 export type { PngOptions } from './plot/png.ts';
-export { renderHtml } from './html/page.ts';
+export { renderHtml, type HtmlOptions } from './html/page.ts';

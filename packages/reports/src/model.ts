@@ -277,6 +277,10 @@ export interface Section {
   /** Unique in its report: the anchor in HTML. */
   id: string;
   title: string;
+  /** 2: a part of the section of level 1 before it, under which the navigation lists it. Default 1. */
+  level?: 1 | 2;
+  /** Shown when asked for: settings, and what else only some readers need. */
+  folded?: boolean;
   text?: string[];
   blocks: Block[];
 }
@@ -287,7 +291,7 @@ export interface Report {
   subtitle?: string;
   /** ISO 8601. */
   createdAt: string;
-  /** The findings, one sentence each, the most important first: HTML shows five, and the others when asked for. */
+  /** The findings, one sentence each, the most important first: HTML shows three, and the others when asked for. */
   summary: string[];
   /** The chart that shows the findings at a glance, below them. */
   chart?: Drawing;

@@ -19,6 +19,15 @@ function markCurrent() {
   }
 }
 
+/** A section that is folded opens when a link leads to it. */
+function openTarget() {
+  const folded = document.getElementById(location.hash.slice(1))?.querySelector(':scope > details');
+  if (folded) folded.open = true;
+}
+
+addEventListener('hashchange', openTarget);
+openTarget();
+
 let isWaiting = false;
 addEventListener(
   'scroll',

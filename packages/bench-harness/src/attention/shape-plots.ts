@@ -19,10 +19,13 @@ export interface ShapePlot<I extends Item> extends Pick<Plot, 'caption' | 'y'>, 
   readonly references?: (items: readonly I[]) => Plot['references'];
 }
 
-/** Those of all shapes. */
+/** Those of all shapes; where some have several sequences, of these alone. */
 export function shapePlots<I extends Item>(declared: ShapePlot<I>, items: readonly I[]): Plot[] {
   const { id, title, caption, y, name, values, marks = 'line', references } = declared;
-  return [...Map.groupBy(items, ({ cell }) => idOf(cell))].flatMap(([shape, group]) => {
+  const shapes = [...Map.groupBy(items, ({ cell }) => idOf(cell))];
+  const isSweep = (group: readonly I[]) => new Set(group.map(({ cell }) => cell.sequence)).size > 1;
+  const sweeps = shapes.filter(([, group]) => isSweep(group));
+  return (sweeps.length > 0 ? sweeps : shapes).flatMap(([shape, group]) => {
     const ordered = group.toSorted((a, b) => a.cell.sequence - b.cell.sequence);
     const levels = references?.(ordered);
     return plotsOf({

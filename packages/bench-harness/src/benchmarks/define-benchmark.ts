@@ -41,6 +41,7 @@ export function defineBenchmark<
     cellOf: (record) => readable(schemas, [record], () => cell.parse(record.parameters)),
     samplesMs: (record) => read([record], ([each]) => each!.samplesMs),
     peakBytes: (record) => read([record], ([each]) => each!.peakBytes),
+    question: (records) => read(records, (cells) => definition.question?.(cells) ?? definition.title),
     toTable: (records) => read(records, (cells) => presentTable(shown, cells)),
     toOverview: (records) =>
       read(records, (cells) => {

@@ -65,6 +65,13 @@ interface Presentation<Cell extends JsonObject, Result> {
   readonly table?: (cells: Measurements<Cell, Result>) => Table;
   /** What the command prints below it. */
   readonly overview?: readonly BlocksOf<Cell, Result>[];
+  /**
+   * What was asked, in at most 30 characters: records with one answer to it are one part of a report, whatever their settings.
+   * Default: the title.
+   */
+  readonly question?: (cells: Measurements<Cell, Result>) => string;
+  /** The title of a report of its own, which says what was found; null, as without the function, for that of the benchmark. */
+  readonly claim?: (cells: Measurements<Cell, Result>) => string | null;
   /** The most telling first. How many cells could not be measured is said after them. */
   readonly findings?: readonly FindingsOf<Cell, Result>[];
   /** Above all sections. */
@@ -127,6 +134,8 @@ export interface Benchmark<
     readonly notes: readonly string[];
     readonly findings: readonly string[];
   };
+  /** What the records of one sweep were asked. */
+  question(records: readonly CellRecord[]): string;
   toReport(records: readonly CellRecord[]): Report;
 }
 

@@ -48,7 +48,7 @@ export function presentReport<C extends JsonObject, R extends JsonObject>(
   const chart = shown.chart?.(cells) ?? null;
   const records = cells.map(({ record }) => record);
   return {
-    ...reportHead(shown.title, records, shown.settingParameters),
+    ...reportHead(shown.claim?.(cells) ?? shown.title, records, shown.settingParameters),
     summary: presentFindings(shown, cells),
     ...(chart && { chart }),
     sections: shown.sections?.flatMap((each) => sectionsOf(each, cells)) ?? [resultSection(shown, cells)],

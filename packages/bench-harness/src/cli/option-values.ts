@@ -57,6 +57,20 @@ export function parsePositiveNumber(flag: string): (given: Given) => number {
   };
 }
 
+/** A limit of a ratio: `1.05`, or `5%` above 1. */
+export function parseLimit(flag: string): (given: Given) => number {
+  return (given) => {
+    const text = single(flag, given);
+    const [, percent] = /^(\d+(?:\.\d+)?) ?%$/.exec(text) ?? [];
+    if (percent !== undefined) return 1 + Number(percent) / 100;
+    const value = Number(text);
+    if (text === '' || !(value > 0 && Number.isFinite(value))) {
+      throw new UsageError(`--${flag} wants a ratio above 0, as 1.05, or a share, as 5%, not '${text}'.`);
+    }
+    return value;
+  };
+}
+
 /** A file or folder; an empty one, as of a shell variable that is not set, would be the current folder. */
 export function parsePath(flag: string): (given: Given) => string {
   return (given) => {

@@ -1,5 +1,5 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
-import { parsePositiveNumber } from '../cli/option-values.ts';
+import { parseLimit } from '../cli/option-values.ts';
 import { printJson, tell } from '../cli/output.ts';
 import { printSentence } from '../cli/print-sentence.ts';
 import { printTable } from '../cli/print-table.ts';
@@ -9,14 +9,15 @@ export const compareCommand = defineCommand({
   flags: {
     'fail-over': {
       type: 'string',
-      describe: 'Exit with 1 when times are above this ratio beyond noise, peak memory is, or a cell is lost',
-      coerce: parsePositiveNumber('fail-over'),
+      describe:
+        'Exit with 1 when times rise by more than this beyond noise (5% or 1.05), peak memory does, or a cell is lost',
+      coerce: parseLimit('fail-over'),
     },
     ...jsonFlag,
   },
   examples: [
     ['roofline compare results/main results/branch', 'ratios with their 95 % intervals'],
-    ['roofline compare results/main results/branch --fail-over 1.05', 'a gate for continuous integration'],
+    ['roofline compare results/main results/branch --fail-over 5%', 'a gate for continuous integration'],
   ],
   async run({ before, after, 'fail-over': limit, json }) {
     const { recordsIn } = await import('../records/results-folder.ts');
@@ -57,6 +58,17 @@ export const compareCommand = defineCommand({
       for (const sentence of different) printSentence(sentence);
       printTable(table);
       for (const sentence of summary) printSentence(sentence);
+    }
+    const { GITHUB_STEP_SUMMARY: summaryPath } = process.env;
+    if (summaryPath) {
+      const { appendStepSummary } = await import('../report/step-summary.ts');
+      const sentences = [...different, ...summary];
+      appendStepSummary(summaryPath, {
+        table,
+        sentences,
+        limit: limit === undefined ? null : `${limit}×`,
+        worse,
+      });
     }
     if (worse.length > 0) {
       const cells = comparisons.length + lost.length;

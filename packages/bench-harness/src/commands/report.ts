@@ -3,7 +3,7 @@ import { parsePath } from '../cli/option-values.ts';
 import { printJson, printLine, tell } from '../cli/output.ts';
 import { printProse, tellSentence } from '../cli/print-sentence.ts';
 import { showWhile } from '../cli/show-while.ts';
-import { EXIT } from '../errors.ts';
+import { EXIT, UsageError } from '../errors.ts';
 
 export const reportCommand = defineCommand({
   flags: {
@@ -13,19 +13,30 @@ export const reportCommand = defineCommand({
       coerce: parsePath('out'),
     },
     png: { type: 'boolean', default: false, describe: 'Write the plots as PNG too' },
+    watch: {
+      type: 'boolean',
+      default: false,
+      describe: 'Write it anew as results come, with a page that follows in the browser, until Ctrl-C',
+    },
     ...jsonFlag,
   },
   examples: [
     ['roofline report results/sweep', 'writes results/sweep/report.html, tables/ and plots/'],
     ['roofline report results/a results/b --out results/both', 'one report of two sweeps'],
+    ['roofline report results/sweep --watch', 'a page that grows while the sweep runs'],
   ],
-  async run({ folders, out, png, json }) {
+  async run({ folders, out, png, watch, json }) {
+    if (watch) return followResults(folders as string[], out, png, json);
     const { readFolders } = await import('../records/results-folder.ts');
     const { reportOfRecords } = await import('../report/report-of-records.ts');
     const { writeReport } = await import('../report/write-report.ts');
+    const { asAuthored } = await import('../report/authored/authored-report.ts');
     const paths = folders as string[];
     const { records, repeated } = readFolders(paths, tell);
-    const report = await reportOfRecords(records);
+    const report = asAuthored(await reportOfRecords(records), [
+      ...(out === undefined ? [] : [out]),
+      ...paths,
+    ]);
     const { html, files } = await showWhile('Writing the report', () =>
       writeReport(report, out ?? paths[0]!, { png }),
     );
@@ -42,3 +53,26 @@ export const reportCommand = defineCommand({
     return EXIT.ok;
   },
 });
+
+async function followResults(
+  paths: readonly string[],
+  out: string | undefined,
+  png: boolean,
+  json: boolean,
+): Promise<number> {
+  if (json) throw new UsageError('--watch has no end to print as --json: leave one of them out.');
+  const { watchInterruption } = await import('../cli/interruption.ts');
+  const { watchReport } = await import('../report/watch-report.ts');
+  using interruption = watchInterruption();
+  let isTold = false;
+  await watchReport({
+    ...{ paths, png, out: out ?? paths[0]!, signal: interruption.signal },
+    onWritten({ html }, cells) {
+      if (!isTold) printLine(`Report: ${html}, written anew as results come; Ctrl-C ends it`);
+      isTold = true;
+      tell(`${cells} ${cells === 1 ? 'cell' : 'cells'}`);
+    },
+    onHindrance: (message) => tell(`Waiting: ${message}`),
+  });
+  return EXIT.ok;
+}

@@ -7,11 +7,19 @@ import type { Json } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 
 /** What a reader needs to judge the numbers, and to measure them again; settings by the titles that `declared` gives them. */
-export function environmentFacts(
-  { environment, ceilings, settings }: CellRecord,
-  declared: Parameters = {},
-): Report['environment'] {
-  const { device, system, git } = environment;
+export function environmentFacts(record: CellRecord, declared: Parameters = {}): Report['environment'] {
+  const { environment, settings } = record;
+  const asked: [string, string][] = [
+    ['Commit', commitOf(environment)],
+    ...Object.entries(environment.variables),
+    ...Object.entries(settings).map(([key, value]) => settingFact(key, value, declared[key])),
+  ];
+  return [...placeFacts(record), ...asked.map(([label, value]) => ({ label, value }))];
+}
+
+/** Where and with what a record was measured, whatever was asked. */
+export function placeFacts({ environment, ceilings }: CellRecord): Report['environment'] {
+  const { device, system } = environment;
   const facts: [string, string | number][] = [
     ['Device', `${device.name} (${device.label})`],
     ...propertyFacts(device.properties),
@@ -21,11 +29,12 @@ export function environmentFacts(
     ['System', `${system.platform} ${system.release} ${system.architecture}`],
     ['Node.js', environment.node],
     ...Object.entries(environment.packages),
-    ['Commit', git ? `${git.commit}${git.dirty ? ', with changes' : ''}` : 'not in a git checkout'],
-    ...Object.entries(environment.variables),
-    ...Object.entries(settings).map(([key, value]) => settingFact(key, value, declared[key])),
   ];
   return facts.map(([label, value]) => ({ label, value: String(value) }));
+}
+
+export function commitOf({ git }: CellRecord['environment']): string {
+  return git ? `${git.commit}${git.dirty ? ', with changes' : ''}` : 'not in a git checkout';
 }
 
 /** `Bucket bytes`, `25.0 MiB`. */

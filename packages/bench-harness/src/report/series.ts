@@ -42,9 +42,11 @@ function pointOf<Item extends RowItem>(
   return [typeof found === 'number' ? { x, y: found } : { x, ...found }];
 }
 
-/** A plot; none where nothing is shown. */
+/** A plot; none where nothing is shown, or bars of one category alone, which a table says better. */
 export function plotsOf(plot: Omit<Plot, 'kind'>): Plot[] {
-  return plot.series.length === 0 ? [] : [{ kind: 'plot', ...plot }];
+  const places = new Set(plot.series.flatMap(({ points }) => points.map(({ x }) => x)));
+  const isPoor = plot.marks === 'bar' || plot.marks === 'dot' ? places.size < 2 : places.size === 0;
+  return isPoor ? [] : [{ kind: 'plot', ...plot }];
 }
 
 /** Whether values lie so far apart that a linear axis hides the least: on it bars below a fiftieth of the longest cannot be seen. */

@@ -30,7 +30,10 @@ const tableRenderers = {
   json: renderJson,
 } as const;
 
-const writeOptions = z.strictObject({ png: z.boolean().optional() });
+const writeOptions = z.strictObject({
+  png: z.boolean().optional(),
+  refreshSeconds: z.number().positive().optional(),
+});
 
 /** The files of a report. */
 export interface WrittenReport {
@@ -42,19 +45,19 @@ export interface WrittenReport {
 
 /**
  * Writes `report.html`, `report.md`, `tables/ID.{md,tex,typ,csv,json}` and `plots/ID.svg` (with `png`, also
- * `plots/ID.png`) into `folder`. Throws UsageError when it cannot be written, and a ReportError for
+ * `plots/ID.png`) into `folder`; with `refreshSeconds` the page loads itself anew so often. Throws UsageError when it cannot be written, and a ReportError for
  * what is not a report.
  */
 export async function writeReport(
   report: Report,
   folder: string,
-  options: { png?: boolean } = {},
+  options: { png?: boolean; refreshSeconds?: number } = {},
 ): Promise<WrittenReport> {
   checkArgument('writeReport', 'folder', folder, z.string());
   checkArgument('writeReport', 'options', options, writeOptions);
-  const { png = false } = options;
+  const { png = false, refreshSeconds } = options;
   // Refuses what is not a report, before anything is written.
-  const page = renderHtml(report);
+  const page = renderHtml(report, refreshSeconds === undefined ? {} : { refreshSeconds });
   makeWritable(folder);
   for (const name of ['tables', 'plots']) {
     const path = join(folder, name);

@@ -91,7 +91,11 @@ describe('a benchmark of one folder and one line', () => {
 
     const entries = [...benchmarkEntries, tiny];
     const report = await reportOfRecords([...records, toyRecord()], entries);
-    expect(report.sections.map(({ id }) => id)).toEqual(['tiny-tiny-results', 'e2e-times', 'e2e-plots']);
+    expect(report.sections.map(({ id }) => id)).toEqual([
+      ...['tiny', 'tiny-tiny-results'],
+      ...['e2e', 'e2e-times', 'e2e-roof'],
+      'runs',
+    ]);
     expect(renderMarkdown(report)).toContain('|    2 | 3.0 ± 1.0 | ');
     const [first] = await compareRecords(records, records, entries);
     expect(first).toMatchObject({ cell: 'tiny: size 2', times: { beforeMs: 3 }, memoryRatio: null });

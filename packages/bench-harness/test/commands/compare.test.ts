@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { CellRecord } from '../../src/records/record.ts';
 import { outOfMemoryRecord, toyRecord, toyResult } from '../fixtures/records.ts';
 import { runMain } from '../fixtures/run-main.ts';
@@ -18,6 +18,9 @@ function compare(before: readonly CellRecord[], after: readonly CellRecord[], ..
 }
 
 const slower = toyRecord({}, { result: toyResult(1.2) });
+
+// A workflow's own summary is not for these.
+beforeEach(() => void delete process.env['GITHUB_STEP_SUMMARY']);
 
 describe('roofline compare', () => {
   it('exits with 0 and reports ratios, whatever they are, when no limit is given', async () => {
@@ -82,6 +85,38 @@ describe('roofline compare', () => {
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/^1 of 2 cells got worse/);
     expect(stderr).toContain('e2e: small · context 32 · batch 2 · train-step · float32: not there now');
+  });
+
+  it.each([
+    ['5%', 1.05],
+    ['0.5 %', 1.005],
+    ['1.2', 1.2],
+  ])('takes %s for a limit', async (given, limit) => {
+    const { stdout } = await compare([toyRecord()], [toyRecord()], '--fail-over', given, '--json');
+    expect(JSON.parse(stdout).failOver).toBeCloseTo(limit, 12);
+  });
+
+  it.each(['', '-5%', 'a%', '0', 'five'])("refuses '%s' as a limit", async (given) => {
+    const { exitCode, stderr } = await compare([toyRecord()], [toyRecord()], `--fail-over=${given}`);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('as 1.05, or a share, as 5%');
+  });
+
+  it("appends what it found to a workflow's summary", async () => {
+    const path = join(temporaryFolder(), 'summary.md');
+    process.env['GITHUB_STEP_SUMMARY'] = path;
+    await compare([toyRecord()], [slower], '--fail-over', '5%');
+    await compare([toyRecord()], [toyRecord()], '--fail-over', '5%');
+    const [worse, same] = readFileSync(path, 'utf8').split(/^(?=## )/m);
+    expect(worse).toMatch(
+      /^## 1 cell got worse than 1\.05× allows\n\n- \*\*e2e: small .*\*\*: 1\.20× the time/,
+    );
+    expect(worse).toMatch(/\| +Before \(ms\) \|/);
+    expect(same).toMatch(/^## No cell got worse than 1\.05× allows\n/);
+    process.env['GITHUB_STEP_SUMMARY'] = join(path, 'no', 'file');
+    const refused = await compare([toyRecord()], [toyRecord()]);
+    expect(refused.exitCode).toBe(2);
+    expect(refused.stderr).toContain('which GITHUB_STEP_SUMMARY names');
   });
 
   it('counts what is in only one of the two, whatever else is paired twice', async () => {

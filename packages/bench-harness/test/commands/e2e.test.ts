@@ -196,7 +196,7 @@ describe('roofline e2e on the CPU', () => {
     const study = await runCli(['e2e', ...model, ...sweep, '--json'], environment);
     expect(JSON.parse(study.stdout).rows.map((row: { warmup: number }) => row.warmup)).toEqual([0, 2]);
     const report = await runCli(['report', join(root, 'json'), out, '--out', join(root, 'both')]);
-    expect(report.stdout).toContain(`warmup: Warm-up (${name}, context 8, batch 4, forward`);
+    expect(report.stdout).toContain(`Warm-up (${name}, context 8, batch 4, forward`);
     expect(readFileSync(join(root, 'both', 'report.html'), 'utf8')).toContain('href="#warmup-warm-up-study"');
     const withPeer = await runCli(['e2e', ...model, ...sweep, '--peer', 'torch'], environment);
     expect(withPeer.exitCode).toBe(2);
@@ -211,7 +211,7 @@ describe('roofline e2e on the CPU', () => {
     expect(html).toBe(join(out, 'report.html'));
     expect(files.every((file: string) => existsSync(file))).toBe(true);
     expect(files.map((file: string) => file.slice(out.length + 1))).toEqual(
-      expect.arrayContaining(['tables/step-times.tex', 'tables/step-times.csv', 'plots/time-by-size.svg']),
+      expect.arrayContaining(['tables/step-times.tex', 'tables/step-times.csv', 'plots/at-a-glance.svg']),
     );
     const same = await runCli(['compare', out, out, '--fail-over', '1.05', '--json']);
     expect(same.exitCode).toBe(0);

@@ -199,7 +199,16 @@ const report = partsOf({
   createdAt: text,
   summary: listOf(text),
   environment: listOf(partsOf({ label: text, value: text })),
-  sections: listOf(partsOf({ id: text, title: text, text: listOf(text).optional(), blocks: listOf(block) })),
+  sections: listOf(
+    partsOf({
+      id: text,
+      title: text,
+      level: z.custom<1 | 2>((level) => level === 1 || level === 2, '1 or 2').optional(),
+      folded: flag.optional(),
+      text: listOf(text).optional(),
+      blocks: listOf(block),
+    }),
+  ),
 });
 
 // Each throws a ReportError, which names `owner` and the part, unless the value has the shape of its type. Whether its

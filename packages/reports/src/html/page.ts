@@ -1,4 +1,5 @@
 import { checkReport, isDrawing } from '../check/check-model.ts';
+import { length, optionsOf, requireThat } from '../check/checks.ts';
 import { environmentTable } from '../table/environment-table.ts';
 import { ReportError } from '../model.ts';
 import type { Block, Report, Section } from '../model.ts';
@@ -21,24 +22,36 @@ const CONTENT_POLICY =
 const STYLES: TemplateName[] = ['base.css', 'navigation.css', 'tables.css', 'charts.css', 'print.css'];
 
 /** Findings above the fold. */
-const MOST_FINDINGS = 5;
+const MOST_FINDINGS = 3;
 
 const OWN_IDS = ['top', 'environment', 'form-escapes'];
+
+/** Options of `renderHtml`. */
+export interface HtmlOptions {
+  /** The page loads itself anew so often, for one that is written again and again; without it never. Above 0. */
+  refreshSeconds?: number;
+}
+
+const htmlOptions = optionsOf({ refreshSeconds: length });
 
 /**
  * A report as one HTML file that needs nothing else: style, script, data and plots are inside.
  *
  * @throws ReportError for ids that are not unique or cannot be anchors, and as `renderSvg` for plots.
  */
-export function renderHtml(report: Report): string {
+export function renderHtml(report: Report, options: HtmlOptions = {}): string {
   checkReport('renderHtml', report);
+  requireThat('renderHtml', 'options', options, htmlOptions);
+  const { refreshSeconds } = options;
+  const refresh =
+    refreshSeconds === undefined ? '' : `<meta http-equiv="refresh" content="${refreshSeconds}">\n`;
   checkIds(report);
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="${CONTENT_POLICY}">
+${refresh}<meta http-equiv="Content-Security-Policy" content="${CONTENT_POLICY}">
 <title>${escapeXml(report.title)}</title>
 <style>
 ${paletteVariables()}${STYLES.map(readTemplate).join('')}</style>
@@ -68,15 +81,28 @@ function scriptsHtml(report: Report): string {
 }
 
 function navigationHtml(report: Report): string {
-  const links = report.sections.map(({ id, title }) => ({ id, title }));
-  if (report.environment.length > 0) links.push({ id: 'environment', title: 'Environment' });
-  const items = links.map(({ id, title }) => `<li><a href="#${escapeXml(id)}">${escapeXml(title)}</a></li>`);
+  const link = (id: string, title: string) => `<a href="#${escapeXml(id)}">${escapeXml(title)}</a>`;
+  const items = chapters(report.sections).map(([{ id, title }, ...parts]) => {
+    const list = parts.map((part) => `<li>${link(part.id, part.title)}</li>`).join('');
+    return `<li>${link(id, title)}${list && `<ul>${list}</ul>`}</li>`;
+  });
+  if (report.environment.length > 0) items.push(`<li>${link('environment', 'Environment')}</li>`);
   return `<nav class="sections" aria-label="Sections">
 <ul><li><a href="#top">Summary</a></li>${items.join('')}</ul>
 <button type="button" class="theme" aria-label="Switch between light and dark">
 <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><circle cx="8" cy="8" r="6.25" fill="none" stroke="currentColor" stroke-width="1.5"/><path d="M8 1.75a6.25 6.25 0 0 1 0 12.5z" fill="currentColor"/></svg>
 </button>
 </nav>`;
+}
+
+/** Each section of level 1 with those of level 2 after it. */
+function chapters(sections: readonly Section[]): [Section, ...Section[]][] {
+  const found: [Section, ...Section[]][] = [];
+  for (const section of sections) {
+    if (section.level === 2 && found.length > 0) found.at(-1)!.push(section);
+    else found.push([section]);
+  }
+  return found;
 }
 
 function headerHtml(report: Report): string {
@@ -87,34 +113,48 @@ function headerHtml(report: Report): string {
 <h1>${escapeXml(report.title)}</h1>
 ${subtitle}
 <p class="created"><time datetime="${created}">${readable}</time></p>
-${findingsHtml(report.summary)}
 ${report.chart ? plotHtml(report.chart) : ''}
+${findingsHtml(report.summary)}
 </header>`;
 }
 
 function findingsHtml(findings: readonly string[]): string {
-  const list = (sentences: readonly string[]) =>
-    `<ul class="summary">${sentences.map((sentence) => `<li>${proseHtml(sentence)}</li>`).join('')}</ul>`;
+  const list = (sentences: readonly string[], name: string) =>
+    `<ul class="${name}">${sentences.map((sentence) => `<li>${proseHtml(sentence)}</li>`).join('')}</ul>`;
   if (findings.length === 0) return '';
   const more = findings.slice(MOST_FINDINGS);
   const rest =
     more.length === 0
       ? ''
-      : `<details class="more"><summary>${more.length} more</summary>${list(more)}</details>`;
-  return list(findings.slice(0, MOST_FINDINGS)) + rest;
+      : `<details class="more"><summary>${more.length} more</summary>${list(more, 'summary')}</details>`;
+  return list(findings.slice(0, MOST_FINDINGS), 'findings') + rest;
 }
 
-function sectionHtml({ id, title, text = [], blocks }: Section): string {
-  return [
-    `<section id="${escapeXml(id)}">`,
-    `<h2>${escapeXml(title)}<a class="anchor" href="#${escapeXml(id)}" aria-label="Link to ${escapeXml(title)}">#</a></h2>`,
+function sectionHtml({ id, title, level = 1, folded = false, text = [], blocks }: Section): string {
+  const content = [
     ...text.map((paragraph) => `<p>${proseHtml(paragraph)}</p>`),
     ...groupPlots(blocks).map((group) =>
       group.length === 1
         ? blockHtml(group[0]!)
         : `<div class="plots">${group.map(blockHtml).join('\n')}</div>`,
     ),
+  ];
+  const anchor = `<a class="anchor" href="#${escapeXml(id)}" aria-label="Link to ${escapeXml(title)}">#</a>`;
+  const heading = level === 2 ? 'h3' : 'h2';
+  if (folded) return foldedHtml(id, title, content);
+  return [
+    `<section id="${escapeXml(id)}"${level === 2 ? ' class="part"' : ''}>`,
+    `<${heading}>${escapeXml(title)}${anchor}</${heading}>`,
+    ...content,
     '</section>',
+  ].join('\n');
+}
+
+function foldedHtml(id: string, title: string, content: readonly string[]): string {
+  return [
+    `<section id="${escapeXml(id)}" class="folded"><details><summary><h2>${escapeXml(title)}</h2></summary>`,
+    ...content,
+    '</details></section>',
   ].join('\n');
 }
 
@@ -139,7 +179,7 @@ function blockHtml(block: Block): string {
 
 function environmentHtml(report: Report): string {
   if (report.environment.length === 0) return '';
-  return `<section id="environment"><h2>Environment</h2>\n${tableHtml(environmentTable(report), false)}</section>`;
+  return foldedHtml('environment', 'Environment', [tableHtml(environmentTable(report), false)]);
 }
 
 function checkIds(report: Report): void {

@@ -2,15 +2,14 @@ import type { Markish, PlotOptions } from '@observablehq/plot';
 import { emptyDocument, observablePlot } from './drawing-libraries.ts';
 import type { DrawnPlot } from './defaults.ts';
 import { layOut, FONT_SIZE, X_INSET } from './layout.ts';
+import { FONT_FAMILY } from './font-family.ts';
+import { inWords } from './in-words.ts';
 import type { PlotLayout, PlotSize } from './layout.ts';
 import { axisMarks, legendMarks, referenceMarks, titleMarks } from './frame.ts';
 import type { Palette } from './palette.ts';
 import { seriesMarks } from './series.ts';
 import { printable } from '../text/printable.ts';
 import { escapeXml } from '../text/xml.ts';
-
-export const FONT_FAMILY =
-  'system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif';
 
 export function drawPlot(plot: DrawnPlot, palette: Palette, size: PlotSize): string {
   const layout = layOut(plot, size);
@@ -45,7 +44,7 @@ export function drawSvg(plot: DrawnPlot, layout: PlotLayout, palette: Palette, c
     svg.insertAdjacentHTML('afterbegin', `<rect width="100%" height="100%" fill="${palette.background}" />`);
   }
   // Not by setAttribute: linkedom writes attributes as HTML does, in which a `<` is allowed.
-  return printable(svg.outerHTML).replace('<svg', () => `<svg aria-label="${escapeXml(plot.title)}"`);
+  return printable(svg.outerHTML).replace('<svg', () => `<svg aria-label="${escapeXml(inWords(plot))}"`);
 }
 
 function plotOptions({ x, y, width, height, margin }: PlotLayout): PlotOptions {

@@ -1,4 +1,4 @@
-import type { Markish, TextOptions } from '@observablehq/plot';
+import type { DotOptions, Markish, SymbolImplementation, TextOptions } from '@observablehq/plot';
 import { observablePlot } from './drawing-libraries.ts';
 import type { Axis } from '../model.ts';
 import type { DrawnPlot } from './defaults.ts';
@@ -12,9 +12,8 @@ export function axisLabel({ label, unit }: Axis): string {
 }
 
 export function axisMarks(plot: DrawnPlot, layout: PlotLayout, palette: Palette): Markish[] {
-  const { x, xTexts, y, margin, padding, xRotation } = layout;
+  const { x, xTexts, y, margin, padding } = layout;
   const common = { color: palette.muted, label: null };
-  const turned = xRotation === 0 ? {} : { tickRotate: xRotation, textAnchor: 'end' as const };
   const xTicks = x.scale === 'category' ? x.domain.map((_, index) => index) : x.ticks;
   const textOf = (ticks: readonly number[], texts: readonly string[]) => (tick: number) =>
     texts[ticks.indexOf(tick)] ?? '';
@@ -29,7 +28,6 @@ export function axisMarks(plot: DrawnPlot, layout: PlotLayout, palette: Palette)
     }),
     observablePlot().axisX({
       ...common,
-      ...turned,
       ticks: xTicks,
       text: textOf(xTicks, xTexts),
       tickSize: x.scale === 'category' ? 0 : 4,
@@ -50,38 +48,42 @@ export function axisMarks(plot: DrawnPlot, layout: PlotLayout, palette: Palette)
   ];
 }
 
+export const REFERENCE_DASH = '5 4';
+
+/** Lines across the plot, which the legend names. */
 export function referenceMarks(plot: DrawnPlot, palette: Palette): Markish[] {
-  return (plot.references ?? []).flatMap(({ label, y }) => [
-    observablePlot().ruleY([y], { stroke: palette.ink, strokeDasharray: '5 4', strokeWidth: 1.25 }),
-    observablePlot().text([label], {
-      y: [y],
-      frameAnchor: 'right',
-      textAnchor: 'end',
-      dy: -9,
-      fill: palette.ink,
-      stroke: palette.background,
-      strokeWidth: 4,
-    }),
-  ]);
+  const style = { stroke: palette.ink, strokeDasharray: REFERENCE_DASH, strokeWidth: 1.25 };
+  return (plot.references ?? []).map(({ y }) => observablePlot().ruleY([y], style));
 }
 
+/** A dash that is drawn as a symbol is. */
+const DASH: SymbolImplementation = {
+  draw(context: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }) {
+    context.moveTo(-7, 0);
+    context.lineTo(-1.5, 0);
+    context.moveTo(1.5, 0);
+    context.lineTo(7, 0);
+  },
+};
+
 export function legendMarks(plot: DrawnPlot, { legend, margin }: PlotLayout, palette: Palette): Markish[] {
-  return legend.flatMap(({ series, left, top }) => {
+  return legend.flatMap(({ series, label, left, top }) => {
     const at = { dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' as const };
-    const symbol = plot.marks === 'line' || plot.marks === 'dot' ? symbolOf(series) : 'square';
-    const fillOpacity = plot.marks === 'bar' ? opacityOf(series, palette) : 1;
     return [
-      observablePlot().dot([0], {
-        ...at,
-        dx: at.dx + 6,
-        r: 4.5,
-        symbol,
-        fill: colorOf(series, palette),
-        fillOpacity,
-      }),
-      note(plot.series[series]!.name, { ...at, dx: at.dx + 16, fill: palette.ink }),
+      observablePlot().dot([0], { ...at, dx: at.dx + 6, r: 4.5, ...legendSymbol(plot, series, palette) }),
+      note(label, { ...at, dx: at.dx + 16, fill: palette.ink }),
     ];
   });
+}
+
+function legendSymbol(plot: DrawnPlot, series: number | null, palette: Palette): DotOptions {
+  if (series === null) return { symbol: DASH, stroke: palette.ink, strokeWidth: 1.5 };
+  const names = plot.series.map(({ name }) => name);
+  return {
+    symbol: plot.marks === 'line' || plot.marks === 'dot' ? symbolOf(series) : 'square',
+    fill: colorOf(names, series, palette),
+    fillOpacity: plot.marks === 'bar' ? opacityOf(names, series) : 1,
+  };
 }
 
 export function titleMarks({ title, margin, padding }: PlotLayout, palette: Palette): Markish[] {

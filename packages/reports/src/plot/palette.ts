@@ -7,24 +7,27 @@ export interface Palette {
   /** Ticks, captions, reference lines. */
   muted: string;
   grid: string;
-  /** Distinguishable with each common form of colour blindness, and by lightness (after Okabe and Ito, 2008). */
+  /**
+   * The first is ours, the second PyTorch's, the fourth JAX's (`partyColors`). Distinguishable with each common form of colour
+   * blindness, and by lightness (after Okabe and Ito, 2008); each is readable as text on the background.
+   */
   series: readonly string[];
 }
 
 const LIGHT: Palette = {
   background: '#ffffff',
   ink: '#1b1f24',
-  muted: '#5c6570',
-  grid: '#e4e7eb',
-  series: ['#0b67a8', '#c65102', '#00806a', '#a04a90', '#8a6a00', '#4d5661'],
+  muted: '#59626d',
+  grid: '#dfe3e8',
+  series: ['#0b67a8', '#b84a00', '#007a65', '#8f3f80', '#806200', '#4d5661', '#5747b8', '#a8265e'],
 };
 
 const DARK: Palette = {
   background: '#14171b',
   ink: '#e8eaed',
-  muted: '#9aa4af',
-  grid: '#2b3138',
-  series: ['#63b3ed', '#f39a55', '#3cc9a5', '#dc9bce', '#dcb83f', '#a9b4c0'],
+  muted: '#a3adb8',
+  grid: '#30363d',
+  series: ['#63b3ed', '#f39a55', '#3cc9a5', '#dc9bce', '#dcb83f', '#a9b4c0', '#aaa0f5', '#f596b8'],
 };
 
 export const PALETTES: Readonly<Record<Theme, Palette>> = { light: LIGHT, dark: DARK };

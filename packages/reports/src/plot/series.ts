@@ -7,6 +7,8 @@ import { stackPoints } from './stack.ts';
 import type { StackedPoint } from './stack.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
+import { partyColors } from './party-colors.ts';
+import { twinOf } from './twins.ts';
 
 /** Each series has a shape as well as a colour; where the colours repeat, the shape differs. */
 const SYMBOLS = ['circle', 'square', 'triangle', 'diamond', 'star', 'cross'] as const;
@@ -34,13 +36,15 @@ const CAP: SymbolImplementation = {
   },
 };
 
-export function colorOf(series: number, palette: Palette): string {
-  return palette.series[series % palette.series.length]!;
+/** The colours of a plot's series, by who they are. */
+export function colorOf(names: readonly string[], series: number, palette: Palette): string {
+  return palette.series[partyColors(names)[series]!]!;
 }
 
-/** Bars have no shape: they are paler each time that the colours repeat. */
-export function opacityOf(series: number, palette: Palette): number {
-  return 1 / (1 + Math.floor(series / palette.series.length));
+/** Bars have no shape: they are paler each time that a colour repeats. */
+export function opacityOf(names: readonly string[], series: number): number {
+  const colors = partyColors(names);
+  return 1 / (1 + colors.slice(0, series).filter((color) => color === colors[series]).length);
 }
 
 export function symbolOf(series: number): (typeof SYMBOLS)[number] {
@@ -50,14 +54,16 @@ export function symbolOf(series: number): (typeof SYMBOLS)[number] {
 
 /** The marks of one series, error bars and notes included. */
 export function seriesMarks(plot: DrawnPlot, index: number, layout: PlotLayout, palette: Palette): Markish[] {
-  const { name } = plot.series[index]!;
+  const names = plot.series.map((each) => each.name);
+  const name = names[index]!;
   const points = stackPoints(plot)[index]!;
-  const color = colorOf(index, palette);
+  const color = colorOf(names, index, palette);
   const x = placement(plot, index, layout);
   const style: Style = {
     color,
-    opacity: opacityOf(index, palette),
+    opacity: opacityOf(names, index),
     symbol: plot.marks === 'area' ? 'circle' : symbolOf(index),
+    dash: twinOf(plot, index) === null ? {} : { strokeDasharray: '7 5' },
     described: points.length <= MOST_TITLES ? { title: (point: Point) => pointText(plot, name, point) } : {},
     base: plot.y.scale === 'log' ? layout.y.domain[0] : 0,
     floor: layout.y.domain[0],
@@ -67,7 +73,7 @@ export function seriesMarks(plot: DrawnPlot, index: number, layout: PlotLayout, 
     ...(plot.marks === 'area'
       ? []
       : errorBarMarks(points, x, layout, plot.marks === 'bar' ? palette.ink : color)),
-    ...noteMarks(points, x, layout, color),
+    ...noteMarks(plot, index, x, layout, color),
   ];
 }
 
@@ -91,6 +97,8 @@ interface Style {
   /** Of bars. */
   opacity: number;
   symbol: (typeof SYMBOLS)[number];
+  /** Of a line on another. */
+  dash: { strokeDasharray?: string };
   described: { title?: (point: Point) => string };
   /** Where bars and areas begin. */
   base: number;
@@ -99,7 +107,7 @@ interface Style {
 }
 
 function shapeMarks(plot: DrawnPlot, points: StackedPoint[], x: Placement, style: Style): Markish[] {
-  const { color, opacity, symbol, described, base } = style;
+  const { color, opacity, symbol, described, base, dash } = style;
   const measured = points.filter(({ y }) => y !== null);
   if (plot.marks === 'bar') {
     const half = barWidth(plot) * 0.46;
@@ -124,7 +132,7 @@ function shapeMarks(plot: DrawnPlot, points: StackedPoint[], x: Placement, style
     fillOpacity: showDots ? (plot.marks === 'dot' ? 0.8 : 1) : 0,
   });
   if (plot.marks === 'dot') return [dots];
-  const line = observablePlot().line(points, { x, y: 'y', stroke: color, strokeWidth: 2 });
+  const line = observablePlot().line(points, { x, y: 'y', stroke: color, strokeWidth: 2, ...dash });
   return [
     ...(plot.marks === 'area' ? [areaMark(points, x, style)] : []),
     line,
@@ -155,15 +163,26 @@ function errorBarMarks(points: StackedPoint[], x: Placement, layout: PlotLayout,
   ];
 }
 
-/** In the gap of a point that has no value, why. */
-function noteMarks(points: Point[], x: Placement, layout: PlotLayout, color: string): Markish[] {
-  const gaps = points.filter(({ y, note }) => y === null && note !== undefined);
+/** In the gap of a point that has no value: of bars why, of lines a cross, which the legend explains. */
+function noteMarks(
+  plot: DrawnPlot,
+  index: number,
+  x: Placement,
+  layout: PlotLayout,
+  color: string,
+): Markish[] {
+  const gaps = plot.series[index]!.points.filter(({ y, note }) => y === null && note !== undefined);
   if (gaps.length === 0) return [];
-  const bottom = { y: () => layout.y.domain[0], rotate: -90, textAnchor: 'start' as const, dy: -6 };
-  return [observablePlot().text(gaps, { ...bottom, x, text: 'note', fill: color, className: 'gap-notes' })];
+  const y = () => layout.y.domain[0];
+  if (plot.marks === 'bar') {
+    const style = { fill: color, className: 'gap-notes', dy: -8 };
+    return [observablePlot().text(gaps, { ...style, x, y, text: 'note' })];
+  }
+  const dy = -7 - 10 * index;
+  return [observablePlot().dot(gaps, { x, y, dy, r: 4, symbol: 'times', stroke: color, strokeWidth: 2 })];
 }
 
-function pointText(plot: DrawnPlot, name: string, { x, y, low, high, note }: Point): string {
+export function pointText(plot: DrawnPlot, name: string, { x, y, low, high, note }: Point): string {
   const withUnit = (text: string, unit?: string) => (unit ? `${text} ${unit}` : text);
   const number = (value: number) => formatNumber(value, Number.isInteger(value) ? undefined : 4);
   const value = y === null ? '' : withUnit(number(y), plot.y.unit);

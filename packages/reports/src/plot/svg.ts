@@ -3,6 +3,8 @@ import { length, oneOf, optionsOf, requireThat } from '../check/checks.ts';
 import type { Drawing } from '../model.ts';
 import { drawRatios } from '../ratios/draw.ts';
 import { drawRoofline } from '../roofline/draw.ts';
+import { drawRows } from '../rows/draw.ts';
+import { wantsRows } from '../rows/layout.ts';
 import { withDefaults } from './defaults.ts';
 import { drawPlot } from './draw.ts';
 import type { PlotSize } from './layout.ts';
@@ -40,7 +42,7 @@ export function renderInlineSvg(plot: Drawing, width: number, height: number): s
 
 function draw(plot: Drawing, palette: Palette, size: PlotSize): string {
   if (plot.kind === 'roofline') return drawRoofline(plot, palette, size);
-  return plot.kind === 'ratios'
-    ? drawRatios(plot, palette, size)
-    : drawPlot(withDefaults(plot), palette, size);
+  if (plot.kind === 'ratios') return drawRatios(plot, palette, size);
+  const drawn = withDefaults(plot);
+  return (wantsRows(drawn, size) ? drawRows : drawPlot)(drawn, palette, size);
 }

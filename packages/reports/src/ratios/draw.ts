@@ -1,14 +1,18 @@
 import type { RatioPlot, RatioRow } from '../model.ts';
-import { FONT_FAMILY } from '../plot/draw.ts';
+import { FONT_FAMILY } from '../plot/font-family.ts';
 import { FONT_SIZE, TITLE_LINE, TITLE_SIZE, type PlotSize } from '../plot/layout.ts';
+import { partyColor } from '../plot/party-colors.ts';
 import type { Palette } from '../plot/palette.ts';
+import { anchor, haloOf, line, px, text } from '../plot/svg-marks.ts';
+import { shorten } from '../text/shorten.ts';
 import { printable } from '../text/printable.ts';
 import { escapeXml } from '../text/xml.ts';
 import { layOutRatios, type RatioLayout } from './layout.ts';
-import { partyColor } from './party-color.ts';
 import { ratioOf } from './scale.ts';
 
 const RADIUS = 6;
+/** Pixels of a character, generously. */
+const CHARACTER = 7;
 
 /** The source of an `<svg>` element: a row a case, its dot joined to the line where both are level. */
 export function drawRatios(plot: RatioPlot, palette: Palette, size: PlotSize): string {
@@ -59,13 +63,13 @@ function headLine({ theirs }: RatioPlot, layout: RatioLayout, palette: Palette):
     return text(
       column.head,
       column.x,
-      headTop + 12,
+      headTop + 12 + (column.isValue ? layout.valuesDrop : 0),
       `fill="${color}"${anchor(column.isValue ? 'end' : 'start')}`,
     );
   });
   const level = `${theirs} = 1`;
   const style = `fill="${party}" font-weight="600"${anchor('middle')}`;
-  return [...heads, text(level, axis.left + axis.scale.at(1), headTop + (isAbove ? 30 : 12), style)];
+  return [...heads, text(level, axis.left + axis.scale.at(1), layout.rowsTop - (isAbove ? 6 : 24), style)];
 }
 
 function tickTexts({ axis, rowsTop, rowHeight, ratioTexts }: RatioLayout, palette: Palette): string[] {
@@ -90,7 +94,7 @@ function rowMarks(
     text(
       texts[index]!,
       x,
-      top + namesDrop,
+      top + namesDrop + (isValue ? layout.valuesDrop : 0),
       `${column === 0 ? 'font-weight="600"' : ''}${anchor(isValue ? 'end' : 'start')}`,
     ),
   );
@@ -106,6 +110,20 @@ function rowMarks(
   ];
 }
 
+/** Why a case has no ratio, on the side of the line that has more room. */
+function missingText(
+  why: string,
+  level: number,
+  y: number,
+  axis: RatioLayout['axis'],
+  style: string,
+): string {
+  const isLeft = level - axis.left > axis.right - level;
+  const room = (isLeft ? level - axis.left : axis.right - level) - 10;
+  const words = shorten(why, Math.max(3, Math.floor(room / CHARACTER)));
+  return text(words, isLeft ? level - 10 : level + 10, y + 4, `${style}${anchor(isLeft ? 'end' : 'start')}`);
+}
+
 /** The ratio's interval as a pale band, its distance from the line, its dot, and its number on the far side of the dot. */
 function dotMarks(
   row: RatioRow,
@@ -117,7 +135,7 @@ function dotMarks(
   const ratio = ratioOf(row);
   const [level, halo] = [axis.left + axis.scale.at(1), haloOf(palette)];
   if (ratio === null) {
-    return [text(label || 'not measured', level + 10, y + 4, `fill="${palette.muted}" ${halo}`)];
+    return [missingText(label || 'not measured', level, y, axis, `fill="${palette.muted}" ${halo}`)];
   }
   const x = axis.left + axis.scale.at(ratio);
   const [color] = palette.series;
@@ -137,25 +155,4 @@ function dotMarks(
       `fill="${color}" font-size="14" font-weight="700" ${halo}${anchor(isLeft ? 'end' : 'start')}`,
     ),
   ];
-}
-
-/** Keeps a text readable across lines. */
-function haloOf({ background }: Palette): string {
-  return `stroke="${background}" stroke-width="4" paint-order="stroke" stroke-linejoin="round"`;
-}
-
-function anchor(end: 'start' | 'middle' | 'end'): string {
-  return end === 'start' ? '' : ` text-anchor="${end}"`;
-}
-
-function text(content: string, x: number, y: number, style: string): string {
-  return `<text x="${px(x)}" y="${px(y)}" ${style}>${escapeXml(content)}</text>`;
-}
-
-function line(x1: number, y1: number, x2: number, y2: number, stroke: string, width = 1): string {
-  return `<line x1="${px(x1)}" y1="${px(y1)}" x2="${px(x2)}" y2="${px(y2)}" stroke="${stroke}" stroke-width="${width}"/>`;
-}
-
-function px(value: number): string {
-  return String(Number(value.toFixed(1)));
 }

@@ -1,5 +1,6 @@
 import type { RatioPlot } from '../model.ts';
-import { FONT_SIZE, textWidth, TITLE_LINE, type PlotSize } from '../plot/layout.ts';
+import { FONT_SIZE, TITLE_LINE, type PlotSize } from '../plot/layout.ts';
+import { textWidth } from '../plot/text-width.ts';
 import { headingText, tableTexts } from '../table/cell-text.ts';
 import { withColumnUnits } from '../table/column-units.ts';
 import { shorten } from '../text/shorten.ts';
@@ -14,6 +15,10 @@ const PADDING = { standalone: 24, inline: 0 };
 const LEAST_AXIS = 240;
 const LONGEST_NAME = 28;
 const GAP = 20;
+/** How much wider bold text is. */
+const BOLD = 1.12;
+/** The height of a line of values of its own. */
+const VALUE_LINE = 18;
 /** Room for a ratio's text on either side of its dot. */
 const INSET = 62;
 const CHARACTERS_A_PIXEL = 1 / 7.4;
@@ -40,6 +45,8 @@ export interface RatioLayout {
   readonly rowHeight: number;
   /** From a row's top to its names, to where lines begin, and to its dot. */
   readonly namesDrop: number;
+  /** From names to values, where both have no room in one line. */
+  readonly valuesDrop: number;
   readonly linesDrop: number;
   readonly dotDrop: number;
   readonly columns: readonly TextColumn[];
@@ -61,16 +68,25 @@ export function layOutRatios(plot: RatioPlot, { width, standalone }: PlotSize): 
   const { columns, ratioTexts, left, right } = isWide
     ? beside
     : textColumns(plot, false, padding, width - padding);
-  const rowsTop = headTop + 36;
-  const rowHeight = isWide ? 32 : 52;
+  const valuesDrop = isWide || fitsInLine(columns) ? 0 : VALUE_LINE;
+  const rowsTop = headTop + 36 + valuesDrop;
+  const rowHeight = isWide ? 32 : 52 + valuesDrop;
   return {
     ...{ width, padding, title, caption, headTop, rowsTop, rowHeight, columns, ratioTexts },
     height: rowsTop + plot.rows.length * rowHeight + FONT_SIZE + 14 + padding,
     namesDrop: isWide ? rowHeight / 2 + 4 : 17,
-    linesDrop: isWide ? 0 : 22,
-    dotDrop: isWide ? rowHeight / 2 : 36,
+    valuesDrop,
+    linesDrop: isWide ? 0 : 22 + valuesDrop,
+    dotDrop: isWide ? rowHeight / 2 : 36 + valuesDrop,
     axis: { left, right, scale: ratioScale(plot, right - left, INSET) },
   };
+}
+
+/** Whether names end before values begin. */
+function fitsInLine(columns: readonly (TextColumn & { readonly width: number })[]): boolean {
+  const ends = columns.filter(({ isValue }) => !isValue).map(({ x, width }) => x + width);
+  const starts = columns.filter(({ isValue }) => isValue).map(({ x, width }) => x - width);
+  return Math.max(...ends) + 6 <= Math.min(...starts);
 }
 
 /** Names to the left of the axis and values to its right, or both above it. */
@@ -82,7 +98,8 @@ function textColumns(plot: RatioPlot, isWide: boolean, start: number, end: numbe
     const [head, ...its] = [headingText(table.columns[index]!), ...texts.map((row) => row[index]!)].map(
       (text) => shorten(text, LONGEST_NAME),
     ) as [string, ...string[]];
-    return { head, texts: its, width: Math.max(...[head, ...its].map(textWidth)) };
+    const wide = index === 0 ? BOLD : 1;
+    return { head, texts: its, width: wide * Math.max(...[head, ...its].map(textWidth)) };
   };
   const [ours, theirs] = [column(count), column(count + 1)];
   const values = [
@@ -93,7 +110,7 @@ function textColumns(plot: RatioPlot, isWide: boolean, start: number, end: numbe
   let left = start;
   const names = plot.heads.map((_, index) => {
     const { head, texts: its, width } = column(index);
-    const placed = { head, texts: its, x: left, isValue: false };
+    const placed = { head, texts: its, width, x: left, isValue: false };
     left += width + (isWide ? GAP : 10);
     return placed;
   });

@@ -1,4 +1,5 @@
 import { ReportError, type RatioPlot, type RatioRow } from '../model.ts';
+import { textWidth } from '../plot/text-width.ts';
 import { linearTicks, logTicks, tickTexts } from '../plot/ticks.ts';
 
 /** Ratios so many times apart have no room on a linear axis. */
@@ -42,6 +43,8 @@ export function ratioScale(plot: RatioPlot, width: number, inset: number): Ratio
     at,
     ticks: ticks
       .map((ratio, index) => ({ ratio, text: `${texts[index]}×` }))
-      .filter(({ ratio }) => at(ratio) >= 0 && at(ratio) <= width),
+      .filter(
+        ({ ratio, text }) => at(ratio) >= textWidth(text) / 2 && at(ratio) <= width - textWidth(text) / 2,
+      ),
   };
 }

@@ -1,5 +1,6 @@
 import { extent, numericAxis, trimmed } from '../plot/domain.ts';
-import { FONT_SIZE, layOutOn, textWidth, tickCounts, X_INSET } from '../plot/layout.ts';
+import { FONT_SIZE, layOutOn, tickCounts, X_INSET } from '../plot/layout.ts';
+import { textWidth } from '../plot/text-width.ts';
 import type { PlotLayout, PlotSize } from '../plot/layout.ts';
 import type { DrawnPlot } from '../plot/defaults.ts';
 import type { RooflinePlot } from '../model.ts';
@@ -110,10 +111,31 @@ export interface Box {
   bottom: number;
 }
 
-/** Names for the dots that took most time, where they cover neither one another nor another large dot. */
-export function labelDots({ layout, dots }: RooflineFrame, shortName: (name: string) => string): DotLabel[] {
+/** A straight line between two places, in pixels, the left one first. */
+export type Segment = readonly [Place, Place];
+interface Place {
+  readonly left: number;
+  readonly top: number;
+}
+
+function crosses(box: Box, [from, to]: Segment): boolean {
+  const [start, end] = [Math.max(from.left, box.left), Math.min(to.left, box.right)];
+  if (start > end) return false;
+  const heightAt = (x: number) =>
+    from.top + ((to.top - from.top) * (x - from.left)) / Math.max(1, to.left - from.left);
+  const heights = [heightAt(start), heightAt(end)];
+  return Math.min(...heights) < box.bottom && Math.max(...heights) > box.top;
+}
+
+/** Names for the dots that took most time, where they cover neither one another, nor another dot, nor what is named already, nor the roof. */
+export function labelDots(
+  { layout, dots }: RooflineFrame,
+  shortName: (name: string) => string,
+  named: readonly Box[],
+  lines: readonly Segment[],
+): DotLabel[] {
   const most = layout.width < 600 ? 3 : 7;
-  const taken: Box[] = [];
+  const taken: Box[] = [...named];
   const labels: DotLabel[] = [];
   for (const dot of dots.slice(0, most)) {
     const text = shortName(dot.point.name);
@@ -122,6 +144,7 @@ export function labelDots({ layout, dots }: RooflineFrame, shortName: (name: str
       const isInside = box.left > layout.margin.left && box.right < layout.width - layout.margin.right;
       const blocked = [...taken, ...dots.filter((other) => other !== dot).map(dotBox)];
       if (!isInside || blocked.some((other) => overlaps(box, other))) continue;
+      if (lines.some((line) => crosses(box, line))) continue;
       taken.push(box);
       labels.push({ dot, text, side, box });
       break;

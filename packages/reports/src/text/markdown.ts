@@ -117,12 +117,14 @@ function renderDocument(report: Report, options: MarkdownOptions): string {
   if (report.subtitle) parts.push(prose(report.subtitle));
   parts.push(`Created ${escape(report.createdAt)}.`);
   if (report.summary.length > 0) parts.push(bullets(report.summary.map(prose)));
-  if (report.chart) parts.push(...anchor(report.chart.id), ...renderBlock(report.chart, options));
+  if (report.chart) parts.push(...anchor(report.chart.id), ...renderBlock(report.chart, 3, options));
   for (const section of report.sections) {
-    parts.push(...anchor(section.id), `## ${escape(section.title)}`, ...(section.text ?? []).map(prose));
+    const level = (section.level ?? 1) + 1;
+    const heading = `${'#'.repeat(level)} ${escape(section.title)}`;
+    parts.push(...anchor(section.id), heading, ...(section.text ?? []).map(prose));
     for (const block of section.blocks) {
       if ('id' in block) parts.push(...anchor(block.id));
-      parts.push(...renderBlock(block, options));
+      parts.push(...renderBlock(block, level + 1, options));
     }
   }
   if (report.environment.length > 0) {
@@ -148,9 +150,9 @@ function proseOf({ summary, chart, sections }: Report): string[] {
   ];
 }
 
-function renderBlock(block: Block, options: MarkdownOptions): string[] {
+function renderBlock(block: Block, level: number, options: MarkdownOptions): string[] {
   if (block.kind === 'note') return [`> ${prose(block.text).replaceAll('\n', '\n> ')}`];
-  const parts = [`### ${escape(block.title)}`];
+  const parts = [`${'#'.repeat(level)} ${escape(block.title)}`];
   if (block.caption) parts.push(prose(block.caption));
   if (isDrawing(block) && options.plotPath) {
     const path = options.plotPath(block);

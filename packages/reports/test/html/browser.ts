@@ -29,33 +29,40 @@ export interface Browser {
    * JSON. Throws where the page wrote anything to the console: it has nothing to say there but errors.
    */
   ask(report: Report, steps: string): Promise<unknown>;
+  /** The same in any page. */
+  askPage(html: string, steps: string): Promise<unknown>;
   close(): void;
 }
 
-/** Undefined where no Chromium is installed. */
+/** Undefined where no Chromium is installed; throws then where ROOFLINE_NEEDS_BROWSER says that there is one. */
 export function openBrowser(): Browser | undefined {
   const executable = BROWSERS.find((path) => existsSync(path));
-  if (executable === undefined) return undefined;
+  if (executable === undefined) {
+    if (process.env['ROOFLINE_NEEDS_BROWSER'] === undefined) return undefined;
+    throw new Error(
+      `there is no browser (${BROWSERS.join(', ')}), and ROOFLINE_NEEDS_BROWSER is set: install chromium`,
+    );
+  }
   const folder = mkdtempSync(join(tmpdir(), 'roofline-page-'));
+  const askPage = async (html: string, steps: string): Promise<unknown> => {
+    const path = join(folder, 'page.html');
+    const probe = probeScript(steps);
+    writeFileSync(
+      path,
+      html.replace('</head>', `${FRAMES}</head>`).replace('</body>', () => `${probe}</body>`),
+    );
+    const { stdout, stderr } = await promisify(execFile)(executable, [...OPTIONS, `file://${path}`], {
+      maxBuffer: 1e8,
+    });
+    const said = stderr.split('\n').filter((line) => line.includes('CONSOLE'));
+    if (said.length > 0) throw new Error(`the console of the page has:\n${said.join('\n')}`);
+    const [, answer] = /<pre id="answer">([^<]*)</.exec(stdout) ?? [];
+    if (answer === undefined) throw new Error(`the page did not answer:\n${stdout.slice(0, 500)}`);
+    return JSON.parse(decodeURIComponent(answer));
+  };
   return {
-    async ask(report, steps) {
-      const path = join(folder, 'page.html');
-      const probe = probeScript(steps);
-      writeFileSync(
-        path,
-        renderHtml(report)
-          .replace('</head>', `${FRAMES}</head>`)
-          .replace('</body>', () => `${probe}</body>`),
-      );
-      const { stdout, stderr } = await promisify(execFile)(executable, [...OPTIONS, `file://${path}`], {
-        maxBuffer: 1e8,
-      });
-      const said = stderr.split('\n').filter((line) => line.includes('CONSOLE'));
-      if (said.length > 0) throw new Error(`the console of the page has:\n${said.join('\n')}`);
-      const [, answer] = /<pre id="answer">([^<]*)</.exec(stdout) ?? [];
-      if (answer === undefined) throw new Error(`the page did not answer:\n${stdout.slice(0, 500)}`);
-      return JSON.parse(decodeURIComponent(answer));
-    },
+    ask: (report, steps) => askPage(renderHtml(report), steps),
+    askPage,
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

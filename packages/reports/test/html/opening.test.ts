@@ -8,12 +8,12 @@ const chart = (): Plot => ({ ...throughput(), id: 'at-a-glance', title: 'At a gl
 const findings = Array.from({ length: 7 }, (_, index) => `Finding ${index}.`);
 
 describe('what a report begins with', () => {
-  it('is five findings, the others after them, and a chart', () => {
+  it('is three findings, the others after them, and a chart', () => {
     const html = renderHtml(sampleReport({ summary: findings, chart: chart() }));
     const opening = html.slice(html.indexOf('<header>'), html.indexOf('</header>'));
-    expect(opening).toMatch(/Finding 4\.<\/li><\/ul><details class="more"><summary>2 more<\/summary>/);
+    expect(opening).toMatch(/Finding 2\.<\/li><\/ul><details class="more"><summary>4 more<\/summary>/);
     expect(opening).toContain('<figure class="plot" id="at-a-glance">');
-    expect(renderHtml(sampleReport({ summary: findings.slice(0, 5) }))).not.toContain('class="more"');
+    expect(renderHtml(sampleReport({ summary: findings.slice(0, 3) }))).not.toContain('class="more"');
   });
 
   it('is all of it in Markdown', () => {

@@ -20,7 +20,7 @@ describe('renderHtml', () => {
     for (const link of document.querySelectorAll('nav a')) {
       expect(document.getElementById(link.getAttribute('href')!.slice(1))).not.toBeNull();
     }
-    expect(texts('.summary strong')).toEqual(['fast']);
+    expect(texts('.findings strong')).toEqual(['fast']);
     expect(texts('time')).toEqual(['2025-11-21 00:47 UTC']);
     expect(texts('#environment td')).toEqual(['GPU', 'NVIDIA H200 & friends', 'Seed', '0']);
     expect(texts('aside.warning')).toEqual(['Wide spread']);

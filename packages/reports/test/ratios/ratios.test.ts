@@ -97,7 +97,7 @@ it('an interval given the wrong way round is drawn the right way', () => {
 it('one colour names one party', () => {
   const { numbers: _, all } = drawn(steps({ theirs: 'JAX 0.11' }), 832);
   const head = all('text').find(({ textContent }) => textContent === 'JAX 0.11 = 1')!;
-  expect(head.getAttribute('fill')).toBe('#a04a90');
+  expect(head.getAttribute('fill')).toBe('#8f3f80');
 });
 
 it('a reader who does not see it hears every ratio', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { renderHtml, renderMarkdown, renderSvg, rooflineTable } from '../../src/index.ts';
 import type { RooflinePlot } from '../../src/index.ts';
-import { frameOf, labelDots } from '../../src/roofline/frame.ts';
+import { frameOf, labelDots, type Box, type Segment } from '../../src/roofline/frame.ts';
 import { sampleReport } from '../fixtures.ts';
 
 /** A ridge at 50 FLOP/byte; a product at 0.8 of its ceiling, and a copy-like kernel at 0.95 of the slope. */
@@ -80,8 +80,31 @@ describe('a roofline', () => {
   it('names dots on either side, and leaves out names that would cover others', () => {
     const one = smallRoofline().points[0]!;
     const alike = Array.from({ length: 7 }, (_, index) => ({ ...one, name: `kernel ${index}` }));
-    expect(labelDots(frameOf(smallRoofline(), size), (name) => name)).toHaveLength(2);
-    expect(labelDots(frameOf(smallRoofline({ points: alike }), size), (name) => name)).toHaveLength(2);
+    expect(labelDots(frameOf(smallRoofline(), size), (name) => name, [], [])).toHaveLength(2);
+    expect(labelDots(frameOf(smallRoofline({ points: alike }), size), (name) => name, [], [])).toHaveLength(
+      2,
+    );
+  });
+
+  it('names no dot across the roof, nor across another name', () => {
+    const frame = frameOf(smallRoofline(), size);
+    const boxes = (named: readonly Box[], lines: readonly Segment[]) =>
+      labelDots(frame, (name) => name, named, lines).map((label) => label.box);
+    const [box] = boxes([], []) as [Box];
+    const through = { left: 0, top: (box.top + box.bottom) / 2 };
+    expect(boxes([], [[through, { ...through, left: size.width }]])).not.toContainEqual(box);
+    expect(boxes([box], [])).not.toContainEqual(box);
+    expect(
+      boxes(
+        [],
+        [
+          [
+            { left: 0, top: 0 },
+            { left: size.width, top: 0 },
+          ],
+        ],
+      ),
+    ).toContainEqual(box);
   });
 
   it('describes each dot in words, with its share of the roof', () => {

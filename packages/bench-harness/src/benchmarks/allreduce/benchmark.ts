@@ -3,6 +3,7 @@ import { defineBenchmark } from '../define-benchmark.ts';
 import { factsOf } from './operations.ts';
 import { collectiveParameters, collectiveSettingParameters } from './parameters.ts';
 import { bestFinding, peerFinding, wrongFinding } from './report/findings.ts';
+import { claim, leadChart } from './report/lead.ts';
 import { sidesOf } from './report/measured.ts';
 import { rankPlots, sizePlots } from './report/plots.ts';
 import { collectiveTable, fitTable, ncclTestsTable } from './report/tables.ts';
@@ -20,10 +21,12 @@ export const allreduceBenchmark = defineBenchmark({
   result: collectiveResult,
   samplesMs: ({ ours }, { op }) => ours[factsOf[op].compared]?.maxMs ?? [],
   table: (cells) => collectiveTable(sidesOf(cells)),
+  claim: (cells) => claim(sidesOf(cells)),
+  chart: (cells) => leadChart(sidesOf(cells)),
   findings: [
     (cells) => {
       const sides = sidesOf(cells);
-      return [...bestFinding(sides), ...peerFinding(sides), ...wrongFinding(sides)];
+      return [...peerFinding(sides), ...bestFinding(sides), ...wrongFinding(sides)];
     },
   ],
   sections: [

@@ -8,7 +8,8 @@ import {
   type E2eSettings,
 } from './parameters.ts';
 import { memoryFinding, peerNotes, precisionFindings, ratioFinding, roofFinding } from './report/findings.ts';
-import { headline, stepPlots } from './report/plots.ts';
+import { claim, leadChart, peerCharts, question } from './report/lead.ts';
+import { stepPlots } from './report/plots.ts';
 import { phaseRooflines } from './report/roofline.ts';
 import { compiledTable, peerTable, phaseTable, stepTable, stepTimes } from './report/tables.ts';
 import { e2eResult } from './result.ts';
@@ -31,7 +32,8 @@ export const e2eBenchmark = defineBenchmark({
   table: stepTable,
   overview: [peerNotes],
   findings: [ratioFinding, roofFinding, memoryFinding, precisionFindings],
-  chart: headline,
+  chart: leadChart,
+  ...{ question, claim },
   sections: [
     {
       id: 'times',
@@ -42,6 +44,7 @@ export const e2eBenchmark = defineBenchmark({
       ],
       blocks: [stepTimes, spreadOfTimes, peerNotes, compiledTable, peerTable, phaseTable],
     },
-    { id: 'plots', title: 'Plots', blocks: [stepPlots, phaseRooflines] },
+    { id: 'plots', title: 'Plots', blocks: [peerCharts, stepPlots] },
+    { id: 'roof', title: 'Under the roof', blocks: [phaseRooflines] },
   ],
 });

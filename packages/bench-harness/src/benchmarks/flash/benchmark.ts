@@ -3,8 +3,10 @@ import { sweepOf } from '../../parameters/sweep.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { flashSettingParameters } from './parameters.ts';
 import { flashFindings } from './report/findings.ts';
+import { besidePeer, claim, leadChart } from './report/lead.ts';
 import { passesOf, timedPasses } from './report/measured.ts';
 import { memoryPlots, throughputPlots, timePlots } from './report/plots.ts';
+import { attentionRooflines } from './report/roofline.ts';
 import { flashTable, memoryTable, passTable, passTitles } from './report/tables.ts';
 import { flashResult, type FlashResult } from './result.ts';
 
@@ -30,14 +32,27 @@ export const flashBenchmark = defineBenchmark({
   samplesMs: (result) => Object.values(firstMeasured(result)?.samplesMs ?? {}).at(-1) ?? [],
   peakBytes: (result) => firstMeasured(result)?.peakBytes ?? null,
   table: (cells) => flashTable(timedPasses(cells)),
+  question: () => 'Attention kernels',
+  claim: (cells) => claim(timedPasses(cells)),
   findings: [(cells) => flashFindings(timedPasses(cells))],
+  chart: (cells) => leadChart(timedPasses(cells)),
   sections: [
     (cells) => {
       const timed = timedPasses(cells);
       return passesOf(timed).map((pass) => ({
         ...{ id: pass, title: passTitles[pass], text: [method, formula] },
-        blocks: [passTable(timed, pass), ...timePlots(timed, pass), ...throughputPlots(timed, pass)],
+        blocks: [
+          ...besidePeer(timed, pass),
+          passTable(timed, pass),
+          ...timePlots(timed, pass),
+          ...throughputPlots(timed, pass),
+        ],
       }));
+    },
+    {
+      id: 'roof',
+      title: 'Under the roof',
+      blocks: [(cells) => attentionRooflines(timedPasses(cells))],
     },
     {
       id: 'memory',

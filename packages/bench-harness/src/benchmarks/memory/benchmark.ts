@@ -41,7 +41,8 @@ export const memoryBenchmark = defineBenchmark({
       return [
         {
           id: 'memory-over-a-step',
-          title: `Memory over a step: ${detailed.name}`,
+          title: 'Memory over a step',
+          text: [`${detailed.name}.`],
           blocks: [allocationPlot(detailed), ...blocks],
         },
       ];

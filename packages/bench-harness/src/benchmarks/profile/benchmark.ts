@@ -13,7 +13,8 @@ import { compiledProfileTable } from './report/compiled-table.ts';
 import { kernelTimeCheckTable } from './report/kernel-time-check.ts';
 import { besidePeerTable, topKernelsTable } from './report/peer-tables.ts';
 import { rangeLevelTable } from './report/range-levels.ts';
-import { cellSections, headline, profileNotes } from './report/sections.ts';
+import { claim, explainExecutions, leadChart } from './report/lead.ts';
+import { cellSections, profileNotes } from './report/sections.ts';
 import { emptySelections, profileSummary } from './report/summary.ts';
 import { attentionTable, kernelTable, matmulTable, stepTable } from './report/tables.ts';
 import { profileResult, type ProfileResult } from './result.ts';
@@ -58,11 +59,13 @@ export const profileBenchmark = defineBenchmark({
     (cells) => emptySelections(cells.map(profileOf)),
     (cells) => profileSummary(cells.map(profileOf)),
   ],
-  chart: (cells) => headline(cells.map(profileOf)),
+  chart: (cells) => leadChart(cells.map(profileOf)),
+  claim: (cells) => claim(cells.map(profileOf)),
   sections: [
     {
       id: 'profile',
       title: 'Where the time goes',
+      text: (cells) => explainExecutions(cells.map(profileOf)),
       blocks: [
         ...[steps, notes, products, attention, besidePeer, compiled, check],
         of((profiles) => rangeLevelTable(profiles)),

@@ -3,6 +3,7 @@ import {
   renderMarkdown,
   renderTerminal,
   type Plot,
+  type RatioPlot,
   type RooflinePlot,
   type Table,
 } from '@roofline/reports';
@@ -61,7 +62,7 @@ describe('e2e report', () => {
     const many = Array.from({ length: 200 }, (_, index) =>
       toyRecord({ context: index + 1 }, { result: { ...toyResult(0.02), peer } }),
     );
-    expect(e2eBenchmark.toReport(many).summary[0]).toContain('takes **0.010×** (0.010× to 0.010×)');
+    expect(e2eBenchmark.toReport(many).summary[0]).toContain('a training step **0.010×**');
   });
 
   it("gives the optimizer's bandwidth and its share of the copy ceiling, for train steps", () => {
@@ -133,7 +134,9 @@ describe('e2e report', () => {
   });
 
   it('draws each dtype apart, and the phases of each under the roof', () => {
-    const cells = [toyRecord(), toyRecord({ dtype: 'bfloat16' })];
+    const cells = (['float32', 'bfloat16'] as const).flatMap((dtype) =>
+      ['small', 'xl'].map((size) => toyRecord({ size, dtype })),
+    );
     const ceilings = { matmulFlopsPerSecond: { float32: 1e12, bfloat16: 8e12 }, copyBytesPerSecond: 1e11 };
     const of = (records: typeof cells) =>
       e2eBenchmark
@@ -150,36 +153,72 @@ describe('e2e report', () => {
       ['backward', 2e9, 2e6],
       ['optimizer', 1e4, 2e8],
     ]);
-    expect(of([{ ...cells[0]!, ceilings: null }]).length).toBeGreaterThan(0);
     const unknown = e2eBenchmark.toReport([{ ...cells[0]!, ceilings: null }]);
     expect(unknown.sections.flatMap(({ blocks }) => blocks).map(({ kind }) => kind)).not.toContain(
       'roofline',
     );
   });
 
-  it('shows ours next to PyTorch below the findings, or next to the floor where no peer ran', () => {
-    const chart = report.chart as Plot;
-    expect(chart.title).toBe('A training step beside PyTorch 2.11.0');
-    expect(chart.series.map(({ name, points }) => [name, points.map(({ y }) => y)])).toEqual([
-      ['Roofline', [expect.closeTo(10)]],
-      ['PyTorch', [expect.closeTo(20)]],
-    ]);
-    const alone = e2eBenchmark.toReport([toyRecord()]).chart as Plot;
-    expect(alone.series.map(({ name, points }) => [name, points[0]!.y])).toEqual([
-      ['Roofline', expect.closeTo(10)],
-      ['floor', expect.closeTo(5)],
+  it('begins with ours over PyTorch, else with compiled over eager, else with the share of the roof', () => {
+    const twice = (changes: object, result: object) =>
+      ['small', 'xl'].map((size) =>
+        toyRecord({ size, ...changes }, { result: { ...toyResult(), ...result } }),
+      );
+    const beside = e2eBenchmark.toReport(twice({}, { peer }));
+    expect(beside.title).toBe('A float32 training step takes 0.50× of the time of eager PyTorch');
+    expect(beside.chart).toMatchObject({
+      ...{ kind: 'ratios', ours: 'Roofline', theirs: 'PyTorch', heads: ['Size'] },
+      rows: [{ names: ['small'], ours: expect.closeTo(10), theirs: expect.closeTo(20) }, { names: ['xl'] }],
+    });
+    const compiled = twice({ execution: 'compiled' }, { deviceMs: [5, 5, 5] });
+    const own = e2eBenchmark.toReport([...twice({}, {}), ...compiled]);
+    expect(own.title).toBe("A compiled float32 training step takes 0.50× of an eager one's time");
+    expect(own.chart).toMatchObject({ kind: 'ratios', ours: 'Compiled', theirs: 'Eager' });
+    const alone = e2eBenchmark.toReport(twice({}, {}));
+    expect(alone.title).toBe('A float32 training step reaches 50.0 % of the roof');
+    expect((alone.chart as Plot).series[0]!.points.map(({ y }) => y)).toEqual([
+      expect.closeTo(50),
+      expect.closeTo(50),
     ]);
     expect(e2eBenchmark.toReport([outOfMemoryRecord()]).chart).toBeUndefined();
   });
 
+  it("leads with the best of ours beside the strongest of theirs, and says where a peer's cell failed", () => {
+    const cell = (size: string, execution: 'eager' | 'compiled', dtype: 'float32' | 'bfloat16') =>
+      toyRecord({ size, execution, dtype }, { result: { ...toyResult(), peer } });
+    const failed = toyRecord(
+      { size: '2.7b', execution: 'compiled', dtype: 'bfloat16' },
+      {
+        result: {
+          ...toyResult(),
+          peer: { status: 'out-of-memory', error: { name: 'Error', message: 'no memory' } },
+        },
+      },
+    );
+    const all = ['small', 'xl'].flatMap((size) => [
+      cell(size, 'eager', 'float32'),
+      cell(size, 'compiled', 'float32'),
+      cell(size, 'compiled', 'bfloat16'),
+    ]);
+    const { title, chart } = e2eBenchmark.toReport([...all, failed]);
+    expect(title).toBe('A compiled bfloat16 training step takes 0.50× of the time of eager PyTorch');
+    expect((chart as RatioPlot).rows.map(({ names, note }) => [...names, note])).toEqual([
+      ['small', undefined],
+      ['xl', undefined],
+      ['2.7b', 'PyTorch: out of memory'],
+    ]);
+  });
+
   it('sums up what the data say', () => {
     expect(report.summary).toEqual([
-      'Of the time of PyTorch 2.11.0 (eager), mode `train-step` takes **0.50×**.',
+      'Of the time of PyTorch 2.11.0 (eager): in float32 a training step **0.50×**.',
       expect.stringMatching(/^Closest to the roof: \*\*143 %\*\* \(small, forward/),
       expect.stringMatching(/^Farthest from it: \*\*50\.0 %\*\* \(small, train-step/),
       'Peak memory is 0.50× that of PyTorch.',
       '1 of 3 cells could not be measured: xl · context 16 · batch 2 · train-step · float32 (out of memory).',
     ]);
+    const slow = e2eBenchmark.toReport([toyRecord({}, { result: { ...toyResult(4), peer } })]);
+    expect(slow.summary[1]).toBe('Slower than PyTorch: 1 of 1, at most **2.00×** for small.');
   });
 
   describe('beside several peers', () => {
@@ -284,11 +323,9 @@ describe('e2e report', () => {
     };
     const both = await reportOfRecords([...records, toyRecord({}, { environment })]);
     expect(both.sections.map(({ id }) => id)).toEqual([
-      'e2e-times',
-      'e2e-plots',
-      'e2e-not-measured',
-      'e2e-2-times',
-      'e2e-2-plots',
+      ...['e2e', 'e2e-times', 'e2e-plots', 'e2e-roof', 'e2e-not-measured'],
+      ...['e2e-2', 'e2e-2-times', 'e2e-2-roof'],
+      'runs',
     ]);
     expect(renderMarkdown(both)).toContain('Toy GPU');
     expect(renderHtml(report)).toContain('<html');
@@ -300,9 +337,9 @@ describe('e2e report', () => {
     const pairs = [cell('small', 'float32', 1, 1), cell('small', 'bfloat16', 0.8, 1)];
     const larger = [cell('xl', 'float32', 10, 9), cell('xl', 'bfloat16', 4, 9)];
     const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-1);
-    expect(last(pairs)).toBe('Mode `train-step` runs in bfloat16 at **1.25×** for small, against float32.');
+    expect(last(pairs)).toBe('A training step runs in bfloat16 at **1.25×** for small, against float32.');
     expect(last([...larger, ...pairs])).toBe(
-      'Mode `train-step` runs in bfloat16 at **1.25×** for small and **2.50×** for xl, against float32: the gain ' +
+      'A training step runs in bfloat16 at **1.25×** for small and **2.50×** for xl, against float32: the gain ' +
         'grows with the size.',
     );
     expect(last([...larger, pairs[0]!])).toContain('for xl, against float32.');

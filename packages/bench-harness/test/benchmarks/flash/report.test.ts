@@ -1,4 +1,4 @@
-import { renderHtml, renderMarkdown, renderSvg, type Plot } from '@roofline/reports';
+import { renderHtml, renderMarkdown, renderSvg, type Plot, type RatioPlot } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { flashBenchmark } from '../../../src/benchmarks/flash/benchmark.ts';
 import { compareRecords } from '../../../src/report/compare.ts';
@@ -45,8 +45,33 @@ describe('the flash benchmark', () => {
     expect(both['teraflopsPerSecond']).toBeCloseTo((3.5 * flops) / 3.5 / 1e9, 12);
   });
 
+  it('sets all attentions under the roof, each by the work of its formula', () => {
+    const blocks = report.sections.flatMap((section) => section.blocks);
+    const [roofline] = blocks.filter((block) => block.kind === 'roofline');
+    expect(roofline!.ceilings).toEqual([{ label: 'float32 products', flopsPerSecond: 1e12 }]);
+    expect(new Set(roofline!.points.map(({ category }) => category))).toEqual(
+      new Set(['flash', 'plain', 'PyTorch plain']),
+    );
+    const flash = roofline!.points.find(
+      ({ name, category }) => name === 'sequence 64' && category === 'flash',
+    );
+    const tensor = 2 * 64 * 16 * 4;
+    expect(flash).toMatchObject({ flops: 3.5 * 2 * 2 * 64 ** 2 * 16, bytes: 12 * tensor, durationMs: 3.5 });
+  });
+
+  it('begins with ours beside the fastest of PyTorch, shape by shape', () => {
+    expect(report.title).toMatch(
+      /^Flash attention, forward and backward, takes .* of the time of PyTorch's fastest$/,
+    );
+    expect(report.chart).toMatchObject({ kind: 'ratios', theirs: 'PyTorch plain', heads: ['Sequence'] });
+    expect((report.chart as RatioPlot).rows.map(({ names }) => names)).toEqual([['64'], ['128']]);
+  });
+
   it('has a section for each pass, with time on logarithmic axes and bars of TFLOP/s', () => {
-    expect(report.sections.map(({ id }) => id)).toEqual(['forward', 'both', 'memory', 'not-measured']);
+    expect(report.sections.map(({ id }) => id)).toEqual([
+      ...['forward', 'both', 'roof'],
+      ...['memory', 'not-measured'],
+    ]);
     const shape = 'float32-b1-h2-d16';
     expect(plots.map(({ id }) => id)).toEqual([
       `forward-time-${shape}`,

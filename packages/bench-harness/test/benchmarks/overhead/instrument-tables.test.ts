@@ -71,18 +71,20 @@ describe('the overhead of instruments', () => {
 
   it('is described in sentences with what was dropped, and plotted over 1', () => {
     const { summary, sections } = overheadBenchmark.toReport([instrumentRecord()]);
+    const several = overheadBenchmark.toReport([instrumentRecord(), instrumentRecord({}, { size: 'large' })]);
     expect(summary[0]).toMatch(
       /^Profiling adds \*\*10.0 %\*\* to the time of a train step \(95 % interval 9.* %\); \*\*4\*\* records were dropped\.$/,
     );
     expect(summary[1]).toMatch(/^A profiler at rest adds \*\*2.00 %\*\* .*\)\.$/);
     expect(summary[2]).toMatch(/^Recording memory adds \*\*5.00 %\*\* .*\)\.$/);
     expect(sections.map(({ id }) => id)).toEqual(['instruments']);
-    const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
+    const plot = several.sections[0]!.blocks.find((block) => block.kind === 'plot')!;
     expect(plot.references).toEqual([{ label: 'off', y: 1 }]);
     expect(plot.series.map(({ points }) => points.map(({ x, y }) => [x, y]))).toEqual([
-      [['small', 1.1]],
-      [['small', 1.02]],
-      [['small', 1.05]],
+      ...[1.1, 1.02, 1.05].map((ratio) => [
+        ['small', ratio],
+        ['large', ratio],
+      ]),
     ]);
   });
 

@@ -16,7 +16,7 @@ export interface CollectiveSide extends Collective {
 }
 
 /** Each side that was to be measured. */
-export function sidesOf(cells: readonly Collective[]): CollectiveSide[] {
+export const sidesOf = workedOut((cells: readonly Collective[]): CollectiveSide[] => {
   return cells.flatMap((each): CollectiveSide[] => {
     const { result, record } = each;
     if (result === null) {
@@ -37,7 +37,7 @@ export function sidesOf(cells: readonly Collective[]): CollectiveSide[] {
           },
     ];
   });
-}
+});
 
 /** One placement of one side. */
 export interface Measured {

@@ -8,7 +8,9 @@ import { hiddenShare } from './tables.ts';
 type Cells = readonly DdpMeasurement[];
 
 export function stepFindings(cells: Cells): string[] {
-  return measuredOf(cells).map((each) => {
+  const measured = measuredOf(cells).toSorted((a, b) => a.time!.median - b.time!.median);
+  const { names } = distinctNames(measured.map(({ name }) => name));
+  return measured.map((each, index) => {
     const { communicationMs, exposedMs, savedShare } = timesOf(each);
     const communication =
       savedShare === null
@@ -16,7 +18,7 @@ export function stepFindings(cells: Cells): string[] {
         : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}`;
     const share = hiddenShare(each);
     const hidden = share === null ? '' : `; ${formatPercent(share)} of it ran alongside computation`;
-    return `${each.name}: a step takes **${formatDuration(each.time!.median)}**${communication}${hidden}.`;
+    return `${names[index]!}: a step takes **${formatDuration(each.time!.median)}**${communication}${hidden}.`;
   });
 }
 

@@ -4,7 +4,8 @@ import { peerOfExecution, peerTitles } from '../../../peer/kinds.ts';
 import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import { peerFailures } from '../../../report/peer-failures.ts';
-import { meanAndRange } from '../../../report/values-in-words.ts';
+import { ratioRange } from '../../../report/ratio-chart.ts';
+import { modeNames } from './lead.ts';
 import { e2eDtypes, modes, sizeName, stepNames, type E2eDType, type Mode } from '../parameters.ts';
 import { flopsPerSecond, peerOf, type MeasuredStep, type StepMeasurement } from './measured.ts';
 import {
@@ -18,17 +19,36 @@ import {
 
 type Steps = readonly StepMeasurement[];
 
-/** Every mode in one sentence: its ratio, or the geometric mean of several with the least and the most. */
+/** Each dtype in one sentence: what each mode takes of a peer's time; and where ours is slower. */
 export function ratioFinding(steps: Steps): string[] {
   const compared = comparedSteps(steps);
   if (compared.length === 0) return [];
   const strongest = besideStrongest(compared);
-  const told = modes.flatMap((mode) => {
-    const ratios = strongest.flatMap((step) => (step.cell.mode === mode ? peerOf(step)!.ratio.ratio : []));
-    return ratios.length === 0 ? [] : [`mode \`${mode}\` takes ${meanAndRange(ratios)}`];
+  const told = e2eDtypes.flatMap((dtype) => {
+    const clauses = modes.flatMap((mode) => {
+      const ratios = strongest.flatMap((step) =>
+        step.cell.dtype === dtype && step.cell.mode === mode ? [peerOf(step)!.ratio.ratio] : [],
+      );
+      return ratios.length === 0 ? [] : [`a ${modeNames[mode].a} **${ratioRange(ratios)}**`];
+    });
+    return clauses.length === 0 ? [] : [`in ${dtype} ${clauses.join(', ')}`];
   });
   const whose = hasSeveralPeers(compared) ? 'the strongest peer' : peerWays(strongest);
-  return [`Of the time of ${whose}, ${told.join(', ')}.`, ...strongestFinding(steps)];
+  return [
+    `Of the time of ${whose}: ${told.join('; ')}.`,
+    ...strongestFinding(steps),
+    ...slowerFinding(steps, strongest),
+  ];
+}
+
+function slowerFinding(steps: Steps, compared: readonly MeasuredStep[]): string[] {
+  const slower = compared
+    .map((step) => ({ step, ratio: peerOf(step)!.ratio.ratio }))
+    .filter(({ ratio }) => ratio > 1);
+  const [worst] = slower.toSorted((a, b) => b.ratio - a.ratio);
+  if (!worst) return [];
+  const most = `**${formatRatio(worst.ratio)}** for ${stepNames(steps).name(worst.step.cell)}`;
+  return [`Slower than ${titleOfPeers(compared)}: ${slower.length} of ${compared.length}, at most ${most}.`];
 }
 
 export function roofFinding(steps: Steps): string[] {
@@ -79,7 +99,7 @@ function precisionFinding(steps: Steps, dtype: E2eDType, mode: Mode): string[] {
   const [smallest, largest] = [gains[0], gains.at(-1)];
   if (!smallest || !largest) return [];
   const told = (each: typeof smallest) => `**${formatRatio(each.gain)}** for ${each.size}`;
-  const speed = `Mode \`${mode}\` runs in ${dtype} at ${told(smallest)}`;
+  const speed = `A ${modeNames[mode].a} runs in ${dtype} at ${told(smallest)}`;
   if (gains.length === 1) return [`${speed}, against float32.`];
   return [`${speed} and ${told(largest)}, against float32${trend(gains.map(({ gain }) => gain))}.`];
 }

@@ -19,12 +19,12 @@ export function titleOfPeers(compared: readonly MeasuredStep[]): string {
 }
 
 /** The head of a column: `PyTorch`, or `peer` where rows have different ones. */
-export function headOfPeers(compared: readonly MeasuredStep[]): string {
+export function headOfPeers(compared: readonly StepMeasurement[]): string {
   const titles = titlesOf(compared);
   return titles.length === 1 ? titles[0]! : 'peer';
 }
 
-function titlesOf(compared: readonly MeasuredStep[]): string[] {
+export function titlesOf(compared: readonly StepMeasurement[]): string[] {
   const names = new Set(compared.map(({ cell }) => peerOfExecution(cell.peerExecution)));
   return peerNames.filter((name) => names.has(name)).map((name) => peerTitles[name]);
 }
@@ -54,9 +54,7 @@ export function peerWays(compared: readonly MeasuredStep[]): string {
  * median; of the others the only one.
  */
 export function besideStrongest(compared: readonly MeasuredStep[]): MeasuredStep[] {
-  return [...groupsOf(compared).values()].map((group) =>
-    group.reduce((least, each) => (peerOf(each)!.time.median < peerOf(least)!.time.median ? each : least)),
-  );
+  return besidePeer(compared);
 }
 
 /** Whether a step of ours has several peers, one of which is the strongest. */
@@ -64,7 +62,17 @@ export function hasSeveralPeers(compared: readonly MeasuredStep[]): boolean {
   return [...groupsOf(compared).values()].some((group) => group.length > 1);
 }
 
-function groupsOf(compared: readonly MeasuredStep[]): Map<string, MeasuredStep[]> {
+/** The steps that a peer was to be measured beside: of several peers beside the strongest, or beside the first where all failed. */
+export function besidePeer<Step extends StepMeasurement>(steps: readonly Step[]): Step[] {
+  const groups = groupsOf(steps.filter(({ result }) => result?.peer));
+  return [...groups.values()].map((group) => {
+    const timeOf = (step: Step) =>
+      (step.result === null ? null : peerOf(step as MeasuredStep))?.time.median ?? Infinity;
+    return group.reduce((least, each) => (timeOf(each) < timeOf(least) ? each : least));
+  });
+}
+
+function groupsOf<Step extends StepMeasurement>(compared: readonly Step[]): Map<string, Step[]> {
   return Map.groupBy(compared, ({ cell }) =>
     canonicalJson({ ...cell, ...Object.fromEntries(ofPeer.map((key) => [key, null])) }),
   );

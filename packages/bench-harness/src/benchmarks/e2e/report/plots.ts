@@ -1,11 +1,9 @@
 import type { Plot, Series } from '@roofline/reports';
-import { errorBarOf } from '../../../measuring/statistics.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import { plotsOf, seriesOf, liesFarApart, type PlottedValue } from '../../../report/series.ts';
-import { e2eDtypes, modes, stepNames, type E2eCell } from '../parameters.ts';
-import { phaseNames } from '../result.ts';
-import { peerOf, phasesMs, type MeasuredStep, type StepMeasurement } from './measured.ts';
-import { besideStrongest, comparedSteps, hasSeveralPeers, headOfPeers, titleOfPeers } from './peers.ts';
+import { modes, stepNames, type E2eCell } from '../parameters.ts';
+import { phaseNames, type PhaseName } from '../result.ts';
+import { phasesMs, type MeasuredStep, type StepMeasurement } from './measured.ts';
 
 type Steps = readonly StepMeasurement[];
 type Name = (step: StepMeasurement) => string;
@@ -21,7 +19,7 @@ export function stepPlots(steps: Steps): Plot[] {
   const names = stepNames(steps, named);
   const name: Name = ({ cell }) => names.name(cell);
   const byDType = [...Map.groupBy(steps, ({ cell }) => cell.dtype)];
-  return [timePlot, roofPlot, phasePlot, ratioPlot].flatMap((draw) =>
+  return [timePlot, roofPlot, phasePlot].flatMap((draw) =>
     byDType.flatMap(([dtype, group]) =>
       draw(group, name).map((plot) =>
         byDType.length === 1
@@ -31,6 +29,9 @@ export function stepPlots(steps: Steps): Plot[] {
     ),
   );
 }
+
+/** Steps so many times apart have no parts to compare on one axis. */
+const LIKE_SIZES = 10;
 
 /** Bars over the models. */
 function modelBars(plot: Omit<Plot, 'kind' | 'x' | 'marks'> & Partial<Pick<Plot, 'marks'>>): Plot[] {
@@ -58,7 +59,8 @@ function timePlot(steps: Steps, name: Name): Plot[] {
   });
 }
 
-function roofPlot(steps: Steps, name: Name): Plot[] {
+/** How near steps come to the least time that the device allows. */
+export function roofPlot(steps: Steps, name: Name): Plot[] {
   return modelBars({
     ...{ id: 'share-of-the-roof', title: 'Share of the roof' },
     caption: "The least time under this device's measured ceilings, over the time taken.",
@@ -70,12 +72,25 @@ function roofPlot(steps: Steps, name: Name): Plot[] {
 
 function phasePlot(steps: Steps, name: Name): Plot[] {
   const trained = steps.filter(({ cell }) => cell.mode === 'train-step');
-  const phases = phaseNames.map((phase) => [phase, (step: MeasuredStep) => phasesMs(step)[phase]] as const);
-  const series = seriesOf({ x: name, y: Object.fromEntries(phases) }, trained as readonly MeasuredStep[]);
+  const isWhole = ({ cell }: StepMeasurement) => cell.execution !== 'eager';
+  const phased = trained.filter((step) => !isWhole(step)) as MeasuredStep[];
+  const isWide = liesFarApart(seriesOf({ x: name, y: ({ time }) => time?.median }, phased), LIKE_SIZES);
+  const part = (step: MeasuredStep, phase: PhaseName) => {
+    const [all, own] = [phasesMs(step), phasesMs(step)[phase]];
+    if (own === undefined || !isWide) return own;
+    return (100 * own) / Object.values(all).reduce((sum, ms) => sum + ms, 0);
+  };
+  const phases = phaseNames.map((phase) => [phase, (step: MeasuredStep) => part(step, phase)] as const);
+  const series = seriesOf({ x: name, y: Object.fromEntries(phases) }, phased);
+  const whole = trained.some(isWhole)
+    ? ' Compiled steps are one program, whose kernels are fused across phases: they have no parts to time and are not here.'
+    : '';
   return modelBars({
     ...{ id: 'phases-of-a-train-step', title: 'Where the time of a train step goes', stacked: true },
-    caption: 'Medians of the phases, the first one lowest.',
-    y: { label: 'Device time', unit: 'ms', scale: 'linear' },
+    caption: `Medians of the phases, forward first${isWide ? ', as shares of their sum' : ''}.${whole}`,
+    y: isWide
+      ? { label: 'Share of the step', unit: '%', scale: 'linear' }
+      : { label: 'Device time', unit: 'ms', scale: 'linear' },
     // Stacked, the phases of a step share its gap.
     series: series.map((each, index) => (index === 0 ? each : withoutNotes(each))),
   });
@@ -85,88 +100,9 @@ function withoutNotes({ name, points }: Series): Series {
   return { name, points: points.map(({ x, y }) => ({ x, y })) };
 }
 
-function ratioPlot(steps: Steps, name: Name): Plot[] {
-  const compared = comparedSteps(steps);
-  const [title, head] = [titleOfPeers(compared), headOfPeers(compared)];
-  return modelBars({
-    ...{ id: 'ratio-to-pytorch', title: `Our time over that of ${title}` },
-    caption: 'Ratio of the medians of steps measured in turn, with its 95 % interval; lower is faster.',
-    y: { label: `Ours / ${head}`, scale: 'linear' },
-    series: byMode(compared, name, (step) => {
-      const { ratio } = peerOf(step)!;
-      return { y: ratio.ratio, ...errorBarOf(ratio) };
-    }),
-    references: [{ label: head, y: 1 }],
-  });
-}
-
-const titles = {
-  forward: 'A forward pass',
-  'forward-backward': 'Forward and backward',
-  'train-step': 'A training step',
-} as const;
-
-/**
- * Median times by model: ours next to the peer's, of several the strongest, or next to the floor where no peer ran; none where
- * nothing was measured.
- */
-export function headline(all: Steps): Plot | null {
-  const measured = ofFullestMode(all);
-  const compared = comparedSteps(measured);
-  const hasSeveral = hasSeveralPeers(compared);
-  const steps = hasSeveral ? besideStrongest(compared) : measured;
-  const [first] = steps;
-  if (!first) return null;
-  const names = stepNames(steps, named);
-  const dtypes = e2eDtypes.filter((dtype) => steps.some(({ cell }) => cell.dtype === dtype));
-  const hasPeer = compared.length > 0;
-  const peer = hasSeveral ? 'the strongest peer' : titleOfPeers(compared);
-  const series = dtypes.flatMap((dtype) => {
-    const shown = seriesOf<MeasuredStep>(
-      {
-        x: ({ cell }) => names.name(cell),
-        y: {
-          Roofline: ({ time }) => time!.median,
-          ...(hasPeer
-            ? { [peer]: (step) => peerOf(step)?.time.median }
-            : { floor: ({ floorMs }) => floorMs }),
-        },
-      },
-      steps.filter(({ cell }) => cell.dtype === dtype),
-    );
-    return dtypes.length === 1 ? shown : shown.map((each) => ({ ...each, name: `${each.name}, ${dtype}` }));
-  });
-  const beside = hasPeer
-    ? `beside ${peer}${hasSeveral ? '' : versionOf(steps)}`
-    : 'and the least that the measured ceilings allow';
-  const shared = [...(dtypes.length === 1 ? dtypes : []), names.shared].filter(Boolean).join(', ');
-  return {
-    ...{
-      kind: 'plot',
-      id: 'at-a-glance',
-      title: `${titles[first.cell.mode]} ${beside}`,
-      marks: 'bar',
-      series,
-    },
-    caption: `Medians of the device time${shared && ` (${shared})`}; lower is faster.`,
-    x: { label: 'Model', scale: 'category' },
-    y: { label: 'Time', unit: 'ms', scale: 'linear' },
-  };
-}
-
 /** The measured steps of the mode with the most phases that was measured: the others repeat them. */
 export function ofFullestMode(steps: Steps): MeasuredStep[] {
   const measured = measuredOf(steps);
   const mode = modes.findLast((name) => measured.some(({ cell }) => cell.mode === name));
   return measured.filter(({ cell }) => cell.mode === mode);
-}
-
-/** ` 2.11.0`, or nothing where several ran. */
-function versionOf(steps: readonly MeasuredStep[]): string {
-  const versions = new Set(
-    steps.flatMap(({ result: { peer } }) =>
-      peer?.status === 'ok' ? (peer.torch ?? peer.jax ?? '').replace(/\+.*/, '') : [],
-    ),
-  );
-  return versions.size === 1 ? ` ${[...versions][0]}` : '';
 }

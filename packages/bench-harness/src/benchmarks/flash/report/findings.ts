@@ -32,9 +32,9 @@ export function flashFindings(all: readonly TimedPass[]): string[] {
         ...{ flopsPerSecond: timeOf(each)!.flopsPerSecond, record: each.record },
       })),
     ),
+    ...passes.toReversed().flatMap((pass) => peerFinding(of(pass), pass)),
     ...passes.flatMap((pass) => fastestFinding(of(pass), pass)),
     ...passes.flatMap((pass) => plainFinding(of(pass), pass)),
-    ...passes.flatMap((pass) => peerFinding(of(pass), pass)),
     ...unmeasuredFindings(all),
   ];
 }

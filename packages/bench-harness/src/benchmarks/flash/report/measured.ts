@@ -21,7 +21,7 @@ export interface TimedPass extends FlashMeasurement {
 export type MeasuredPass = TimedPass & { readonly timed: Timed };
 
 /** All attentions and passes; a cell without a result is there once for each pass. */
-export function timedPasses(cells: Cells): TimedPass[] {
+export const timedPasses = workedOut((cells: Cells): TimedPass[] => {
   return cells.flatMap((each): TimedPass[] => {
     const { record, result } = each;
     const { passes } = flashSettings.parse(record.settings);
@@ -34,7 +34,7 @@ export function timedPasses(cells: Cells): TimedPass[] {
       result.timed.map((timed) => ({ ...each, pass, timed, outcome: outcomeOf(timed) })),
     );
   });
-}
+});
 
 function outcomeOf({ outcome }: Timed): TimedPass['outcome'] {
   return outcome.status === 'ok' ? { status: 'ok' } : { status: outcome.status, error: outcome.reason };

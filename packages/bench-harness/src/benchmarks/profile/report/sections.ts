@@ -47,10 +47,15 @@ export function profileNotes(profiles: Profiles): Block[] {
   return texts.map((text) => ({ kind: 'note', tone: 'warning', text }));
 }
 
+/** Where a page begins with a comparison, all rooflines are with their cells. */
+function hasPeers(profiles: Profiles): boolean {
+  return profiles.filter(({ profiled }) => profiled?.peer).length > 1;
+}
+
 /** The kernels of each cell: under the roof, by phase and kind, over time, by name and by range. */
 export function cellSections(profiles: Profiles): Section[] {
   const names = stepNames(profiles);
-  const charted = heaviest(profiles);
+  const charted = hasPeers(profiles) ? undefined : heaviest(profiles);
   return profiles.flatMap((profile): Section[] => {
     const { cell, profiled } = profile;
     if (profiled === null) return [];

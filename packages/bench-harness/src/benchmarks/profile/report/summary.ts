@@ -102,13 +102,21 @@ function productSentence(profiles: readonly NamedProfile[]): string {
 function peerSentence(profiles: readonly NamedProfile[]): string[] {
   const versions = profiles.flatMap(({ peer }) => peer?.profile.torch ?? []);
   if (versions.length === 0) return [];
-  const ratios = profiles.flatMap(({ name, spans, result, peer }) =>
-    peer
-      ? [{ name, value: kernelMsOf(spans, result.steps) / kernelMsOf(peer.kernels, peer.profile.steps) }]
-      : [],
-  );
+  const ratios = profiles.flatMap((profile) => {
+    const both = kernelsBesidePeer(profile);
+    return both ? [{ name: profile.name, value: both.oursMs / both.theirsMs }] : [];
+  });
   const told = valuesInWords(ratios, (ratio) => formatRatio(ratio));
   return [`The kernels of a step take ${told} the time of those of PyTorch ${versions[0]} eager.`];
+}
+
+/** The time of all kernels of a step and of PyTorch's; null without a peer. */
+export function kernelsBesidePeer({ spans, result, peer }: Profiled) {
+  if (!peer) return null;
+  return {
+    oursMs: kernelMsOf(spans, result.steps),
+    theirsMs: kernelMsOf(peer.kernels, peer.profile.steps),
+  };
 }
 
 function kernelMsOf(kernels: readonly TimedKernel[], steps: readonly unknown[]): number {

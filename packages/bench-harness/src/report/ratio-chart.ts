@@ -1,0 +1,84 @@
+import { formatRatio, type RatioPlot, type RatioRow } from '@roofline/reports';
+import type { RatioEstimate } from '../measuring/statistics.ts';
+import { errorBarOf } from '../measuring/statistics.ts';
+import { isPlain, titleOf, valueInWords, type Parameters } from '../parameters/parameter.ts';
+import { isSwept, type AnyCell } from '../parameters/cell-names.ts';
+import type { Json } from '../records/json.ts';
+
+/** A case of a comparison: a cell, both medians, and their ratio. */
+export interface ComparedCell {
+  readonly cell: AnyCell;
+  /** Milliseconds; null where there is none. */
+  readonly oursMs: number | null;
+  readonly theirsMs: number | null;
+  readonly ratio?: RatioEstimate;
+  /** Why there is none. */
+  readonly note?: string;
+}
+
+/** What a comparison is of. */
+export interface Comparison extends Pick<RatioPlot, 'id' | 'title' | 'ours' | 'theirs'> {
+  readonly caption?: string;
+  readonly parameters: Parameters;
+  /** The parameters that may name a row, in order; those that are not swept are left out, but for the first. */
+  readonly named: readonly string[];
+}
+
+/** How much of another's time ours takes, case by case; none where fewer than two cases have both. */
+export function ratioCharts(
+  { parameters, named, ...plot }: Comparison,
+  cases: readonly ComparedCell[],
+): RatioPlot[] {
+  if (cases.filter(({ oursMs, theirsMs }) => oursMs !== null && theirsMs !== null).length < 2) return [];
+  const cells = cases.map(({ cell }) => cell);
+  const swept = named.filter((key) => isSwept(key, cells));
+  const keys = swept.length > 0 ? swept : named.slice(0, 1);
+  return [
+    {
+      ...{ kind: 'ratios', ...plot, value: 'duration' },
+      heads: keys.map((key) => titleOf(key, parameters[key]!)),
+      rows: inOrder(cases, keys).map(({ cell, oursMs, theirsMs, ratio, note }): RatioRow => ({
+        names: keys.map((key) => nameOf(parameters, cell, key)),
+        ...{ ours: oursMs, theirs: theirsMs },
+        ...(ratio && errorBarOf(ratio)),
+        ...(note !== undefined && { note }),
+      })),
+    },
+  ];
+}
+
+/** By the first key, then the second and so on: numbers ascending, words as they first appear. */
+function inOrder(cases: readonly ComparedCell[], keys: readonly string[]): ComparedCell[] {
+  const ranks = keys.map((key) => {
+    const values = [...new Set(cases.map(({ cell }) => cell[key]))];
+    if (values.every((value) => typeof value === 'number')) values.sort((a, b) => a - b);
+    return new Map(values.map((value, rank) => [value, rank]));
+  });
+  const rank = ({ cell }: ComparedCell, index: number) => ranks[index]!.get(cell[keys[index]!])!;
+  return cases.toSorted((a, b) =>
+    keys.reduce((order, _, index) => order || rank(a, index) - rank(b, index), 0),
+  );
+}
+
+/** The value alone, since a head says what it is of. */
+function nameOf(parameters: Parameters, cell: AnyCell, key: string): string {
+  const value = cell[key];
+  if (!isPlain(value)) return '';
+  const { words, shown } = parameters[key]!;
+  if (shown) return shown.text(value as never);
+  if (typeof value === 'number') return String(value);
+  return words ? valueInWords(key, parameters[key]!, value as Json) : String(value);
+}
+
+/** `0.62× to 0.85×`, or `0.62×` where all are the same. */
+export function ratioRange(ratios: readonly number[]): string {
+  const [least, most] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
+  return least === most ? least : `${least} to ${most}`;
+}
+
+/** The ratios of the cases that both sides measured. */
+export function ratiosOf(cases: readonly ComparedCell[]): number[] {
+  return cases.flatMap(({ oursMs, theirsMs }) =>
+    oursMs === null || theirsMs === null ? [] : [oursMs / theirsMs],
+  );
+}

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { readResults } from '../../packages/bench-harness/src/index.ts';
+import { renderHtml } from '../../packages/reports/src/index.ts';
+import { openBrowser } from '../../packages/reports/test/html/browser.ts';
+import { committedReport, reports } from '../../scripts/write-results.ts';
+
+const browser = openBrowser();
+const audit = readFileSync(resolve(import.meta.dirname, '../pages/audit.js'), 'utf8');
+
+/** Patterns of what no heading may hold: a setting's name as the code has it, or one with a value. */
+function settingNames(folders: readonly string[]): string[] {
+  const records = folders.flatMap((folder) => readResults(join('docs/results', folder)));
+  const names = [...new Set(records.flatMap(({ settings }) => Object.keys(settings)))];
+  return names.map((name) => (/[A-Z]/.test(name) ? `\\b${name}\\b` : `\\b${name} (\\d|none|torch)`));
+}
+
+describe.skipIf(!browser)('pages of the committed records (skipped where there is no Chromium)', () => {
+  afterAll(() => browser?.close());
+
+  it.each(Object.entries(reports))(
+    '%s: no text covers another or leaves its chart, none is turned, nothing scrolls sideways, all can be read',
+    async (name, folders) => {
+      const html = renderHtml(await committedReport(name));
+      const faults = await browser!.askPage(
+        '<!doctype html><html><head></head><body></body></html>',
+        `${audit}
+         return auditPages(${JSON.stringify(html).replaceAll('<', '\\u003c')}, [1280, 390], ${JSON.stringify(settingNames(folders))});`,
+      );
+      expect(faults).toEqual([]);
+    },
+  );
+});
