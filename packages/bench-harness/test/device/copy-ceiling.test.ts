@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { prepareDevice } from '../../src/device/prepare-device.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 it('measures copies alone for work that only moves bytes, and nothing where no roof is asked for', async () => {
   const folder = temporaryFolder();
   vi.stubEnv('ROOFLINE_CACHE_DIR', folder);
+  onTestFinished(() => void vi.unstubAllEnvs());
   expect((await prepareDevice('cpu', null))!.ceilings).toBeNull();
   const told: string[] = [];
   const onStatus = (text: string, done?: number, total?: number) => {
