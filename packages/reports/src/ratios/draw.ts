@@ -4,10 +4,11 @@ import { FONT_SIZE, TITLE_LINE, TITLE_SIZE, type PlotSize } from '../plot/layout
 import { partyColor } from '../plot/party-colors.ts';
 import type { Palette } from '../plot/palette.ts';
 import { anchor, haloOf, line, px, text } from '../plot/svg-marks.ts';
+import { textWidth } from '../plot/text-width.ts';
 import { shorten } from '../text/shorten.ts';
 import { printable } from '../text/printable.ts';
 import { escapeXml } from '../text/xml.ts';
-import { layOutRatios, type RatioLayout } from './layout.ts';
+import { BOLD, layOutRatios, type RatioLayout } from './layout.ts';
 import { ratioOf } from './scale.ts';
 
 const RADIUS = 6;
@@ -53,7 +54,7 @@ function titleLines({ padding, title, caption }: RatioLayout, palette: Palette):
 
 /** The heads of names and values, and who the line at 1 is. */
 function headLine({ theirs }: RatioPlot, layout: RatioLayout, palette: Palette): string[] {
-  const { headTop, columns, axis } = layout;
+  const { headTop, columns, axis, width, padding } = layout;
   const isAbove = axis.left <= columns[0]!.x;
   const [ours] = palette.series;
   const party = partyColor(theirs, palette);
@@ -68,8 +69,12 @@ function headLine({ theirs }: RatioPlot, layout: RatioLayout, palette: Palette):
     );
   });
   const level = `${theirs} = 1`;
-  const style = `fill="${party}" font-weight="600"${anchor('middle')}`;
-  return [...heads, text(level, axis.left + axis.scale.at(1), layout.rowsTop - (isAbove ? 6 : 24), style)];
+  const at = axis.left + axis.scale.at(1);
+  // Where half of it has hardly room to the right of the line, it ends with the drawing.
+  const isLast = at + (BOLD * textWidth(level)) / 2 > width - padding - CHARACTER;
+  const style = `fill="${party}" font-weight="600"${anchor(isLast ? 'end' : 'middle')}`;
+  const x = isLast ? width - padding : at;
+  return [...heads, text(level, x, layout.rowsTop - (isAbove ? 6 : 24), style)];
 }
 
 function tickTexts({ axis, rowsTop, rowHeight, ratioTexts }: RatioLayout, palette: Palette): string[] {

@@ -16,7 +16,7 @@ const LEAST_AXIS = 240;
 const LONGEST_NAME = 28;
 const GAP = 20;
 /** How much wider bold text is. */
-const BOLD = 1.12;
+export const BOLD = 1.12;
 /** The height of a line of values of its own. */
 const VALUE_LINE = 18;
 /** Room for a ratio's text on either side of its dot. */
