@@ -74,6 +74,18 @@ const randomTests = {
   ],
 };
 
+/**
+ * Programs that one process draws at most. Each kernel of the emulated GPU is a library that stays loaded, and the system bounds
+ * how many mappings a process may have.
+ */
+const programsOfProcess = 2000;
+
+/** Seeds and numbers of programs, by process; a program's seed is the first one plus its place. */
+function* drawings(seed, programs) {
+  for (let drawn = 0; drawn < programs; drawn += programsOfProcess)
+    yield { seed: seed + drawn, programs: Math.min(programsOfProcess, programs - drawn) };
+}
+
 /** The options of `npm run fuzz`; exits on those that it does not have. */
 function fuzzOptions(given) {
   try {
@@ -135,16 +147,23 @@ const steps = {
     } = fuzzOptions(given);
     console.log(`\nRandom programs from seed ${seed} on.`);
     Object.assign(env, {
-      ROOFLINE_FUZZ_SEED: seed,
-      ROOFLINE_FUZZ_PROGRAMS: programs ?? String(10 ** 9),
       ROOFLINE_FUZZ_MINUTES: minutes ?? '',
       ROOFLINE_FUZZ_LEAVE_OUT: more['leave-out'] ?? '',
     });
+    // By minutes, one process draws as many as it can.
+    const parts = programs ? [...drawings(Number(seed), Number(programs))] : [{ seed, programs: 10 ** 9 }];
     let status = 0;
     for (const [name, config, file] of devices.flatMap((device) => randomTests[device])) {
       const cwd = join(root, 'packages', name);
       const tests = ['run', '--config', `../../tooling/${config}.config.ts`, '--testTimeout=0', file];
-      status ||= spawnSync('vitest', tests, { ...spawnOptions, cwd }).status ?? 1;
+      for (const part of parts) {
+        Object.assign(env, {
+          ROOFLINE_FUZZ_SEED: String(part.seed),
+          ROOFLINE_FUZZ_PROGRAMS: String(part.programs),
+        });
+        const ended = spawnSync('vitest', tests, { ...spawnOptions, cwd }).status ?? 1;
+        status ||= ended;
+      }
     }
     process.exitCode = status;
   },

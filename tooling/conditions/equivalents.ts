@@ -251,12 +251,6 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'passes/accumulate-products.ts',
-    source: 'if (user !== reader || others.length > 0) return null;',
-    replacement: 'others.length > 0',
-    reason: 'The reader is one of two users, and the other has made what it reads.',
-  },
-  {
-    file: 'passes/accumulate-products.ts',
     source: 'return place(a) > place(b) ? [[a, b], [b, a]] : [[b, a], [a, b]]; // prettier-ignore',
     replacement: 'place(a) >= place(b)',
     reason:

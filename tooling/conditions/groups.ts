@@ -8,7 +8,7 @@ interface Group {
 
 /** Those passes that need optimizers in their programs, and what they share. */
 const updates =
-  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,partial-update,carry-low-precision-copies,copying-op,rewrite}.ts';
+  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,update-by-products,partial-update,carry-low-precision-copies,copying-op,rewrite}.ts';
 
 /**
  * Where a program is rewritten, reordered or divided, and the tests of that, those first that take least and see most:
@@ -29,7 +29,7 @@ export const groups: readonly Group[] = [
     sources: [updates],
     tests: [
       'packages/tensor-core/test/compile/passes/merge-{gradient,projection}-conditions.test.ts',
-      'packages/optim/test/update-conditions.test.ts',
+      'packages/optim/test/{update-conditions,update-by-products}.test.ts',
       'packages/tensor-core/test/compile/passes/carry-low-precision-copies.test.ts',
       'packages/optim/test/{clipped-updates,early-updates,low-precision-copies}.test.ts',
       'packages/optim/test/random-passes.test.ts',
