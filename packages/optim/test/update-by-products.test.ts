@@ -229,6 +229,25 @@ describe('several weights', () => {
     expect(namesOf(steps(3), { multiprocessors: 0 })).toBe('adamwByProducts adamwByProducts adamwByProducts');
   });
 
+  it('of two dtypes do not share a launch', () => {
+    const all = weights(3);
+    const optimizer = new AdamW(all);
+    warmUp(optimizer, all);
+    const fn = () =>
+      noGrad(() => {
+        all.forEach((w, i) => {
+          const dtype = i === 1 ? 'float16' : 'bfloat16';
+          w.grad = keep(product(made([k, m], dtype), made([k, n], dtype)));
+        });
+        optimizer.step();
+        for (const w of all) w.grad = null;
+        return [];
+      });
+    const names = namesOf(fn).split(' ');
+    expect(names.filter((name) => name === 'adamwByProducts')).toHaveLength(3);
+    expect(names).not.toContain('matmul');
+  });
+
   it('take a merged product apart', () => {
     expect(merged(steps(3))).toBe('adamwByProducts');
   });

@@ -45,7 +45,7 @@ export const productTableLayout = {
 const computeCapability = 90;
 /**
  * Tiles for each multiprocessor, of products of so many rows, that make a launch worth its beginning and its end, where half of
- * the units stand still: on an H200 a weight of 26 M elements alone took 1.12 of its share of a layer of 105 M.
+ * the units stand still: on an H200 a weight of 26 M elements alone took 1.1 of its share of a layer of 105 M.
  */
 const enoughTiles = { count: 32, rows: 2048 };
 /**

@@ -73,7 +73,7 @@ export interface UpdateByProducts {
     copy: PlacedTensor | null,
     product: GradientProduct,
   ): boolean;
-  /** As `UpdateByTensor.launch`, with two roles in place of the gradients': dy and x. */
+  /** As `UpdateByTensor.launch`, with two roles in place of the gradients': dy and x, all of one dtype. */
   launch: UpdateByTensor<never>['launch'];
 }
 

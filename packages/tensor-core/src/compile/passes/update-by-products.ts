@@ -152,16 +152,19 @@ function mayBeTaken(
   );
 }
 
-/** Groups of tensors that are updated together, each worth a call of its own but for the last. */
+/** Groups of tensors that are updated together, with operands of one dtype, each worth a call of its own but for the last. */
 function grouped(
   found: readonly ProductUpdate[],
   mostTensors: number,
   enoughFlops: number,
 ): ProductUpdate[][] {
   const groups: ProductUpdate[][] = [];
+  const dtypeOf = ({ byProduct }: ProductUpdate) => byProduct.inputs.at(-1)!.dtype;
   let flops = Infinity;
   for (const each of found) {
-    if (flops >= enoughFlops || groups.at(-1)!.length === mostTensors) {
+    const [first] = groups.at(-1) ?? [];
+    const isFull = flops >= enoughFlops || groups.at(-1)!.length === mostTensors;
+    if (isFull || dtypeOf(first!) !== dtypeOf(each)) {
       groups.push([]);
       flops = 0;
     }
