@@ -9,7 +9,7 @@ import { modeNames } from './lead.ts';
 import { e2eDtypes, modes, sizeName, stepNames, type E2eDType, type Mode } from '../parameters.ts';
 import { flopsPerSecond, peerOf, type MeasuredStep, type StepMeasurement } from './measured.ts';
 import {
-  besideStrongest,
+  besidePeer,
   comparedSteps,
   hasSeveralPeers,
   peerWays,
@@ -23,7 +23,7 @@ type Steps = readonly StepMeasurement[];
 export function ratioFinding(steps: Steps): string[] {
   const compared = comparedSteps(steps);
   if (compared.length === 0) return [];
-  const strongest = besideStrongest(compared);
+  const strongest = besidePeer(compared);
   const told = e2eDtypes.flatMap((dtype) => {
     const clauses = modes.flatMap((mode) => {
       const ratios = strongest.flatMap((step) =>

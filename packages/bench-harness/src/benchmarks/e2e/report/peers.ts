@@ -49,14 +49,6 @@ export function peerWays(compared: readonly MeasuredStep[]): string {
     .join(' and ');
 }
 
-/**
- * Of each of our steps that several peers, or one in several ways, ran in turn with, the one beside the peer with the least
- * median; of the others the only one.
- */
-export function besideStrongest(compared: readonly MeasuredStep[]): MeasuredStep[] {
-  return besidePeer(compared);
-}
-
 /** Whether a step of ours has several peers, one of which is the strongest. */
 export function hasSeveralPeers(compared: readonly MeasuredStep[]): boolean {
   return [...groupsOf(compared).values()].some((group) => group.length > 1);
@@ -82,7 +74,7 @@ function groupsOf<Step extends StepMeasurement>(compared: readonly Step[]): Map<
 export function strongestFinding(steps: readonly StepMeasurement[]): string[] {
   const compared = comparedSteps(steps);
   if (!hasSeveralPeers(compared)) return [];
-  const strongest = besideStrongest(compared);
+  const strongest = besidePeer(compared);
   const keys = Object.keys(strongest[0]!.cell).filter((key) => !ofPeer.some((other) => other === key));
   const names = stepNames(strongest, keys as (keyof E2eCell)[]);
   const ways = [...Map.groupBy(strongest, peerWay)];

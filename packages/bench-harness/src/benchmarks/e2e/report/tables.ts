@@ -13,7 +13,7 @@ import {
 import { capitalize } from '../../../parameters/words.ts';
 import { stepParameters } from '../parameters.ts';
 import {
-  besideStrongest,
+  besidePeer,
   comparedSteps,
   hasSeveralPeers,
   headOfPeers,
@@ -171,7 +171,7 @@ export function peerTable(steps: readonly StepMeasurement[]): Table[] {
       },
       rows,
     );
-  const strongest = hasSeveralPeers(compared) ? besideStrongest(compared) : [];
+  const strongest = hasSeveralPeers(compared) ? besidePeer(compared) : [];
   return [
     ...beside('beside-the-strongest', 'Beside the strongest peer', strongest),
     ...beside('beside-pytorch', `Beside ${titleOfPeers(compared)}`, compared),
