@@ -24,7 +24,7 @@ describe.skipIf(!browser)('pages of the committed records (skipped where there i
     async (name, folders) => {
       const html = renderHtml(await committedReport(name));
       const faults = await browser!.askPage(
-        '<!doctype html><html><head></head><body></body></html>',
+        '<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>',
         `${audit}
          return auditPages(${JSON.stringify(html).replaceAll('<', '\\u003c')}, [1280, 390], ${JSON.stringify(settingNames(folders))});`,
       );
