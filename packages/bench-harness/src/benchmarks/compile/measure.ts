@@ -44,11 +44,12 @@ type Described = Omit<CompileResult, 'compilation' | 'compileTimes' | 'deviceMs'
 function described(program: CompileExplanation): Described {
   const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
   const { repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
-  const { accumulatedProducts, mergedProducts, operandBytesSaved, multipliedGradients } = program;
+  const { accumulatedProducts, mergedProducts, operandBytesSaved } = program;
+  const { multipliedGradients, callsBeside } = program;
   return {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes },
     ...{ repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes },
-    ...{ accumulatedProducts, mergedProducts, operandBytesSaved, multipliedGradients },
+    ...{ accumulatedProducts, mergedProducts, operandBytesSaved, multipliedGradients, callsBeside },
     table: groupCalls(table),
   };
 }
