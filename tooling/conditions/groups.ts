@@ -10,6 +10,13 @@ interface Group {
 const updates =
   'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,update-by-products,partial-update,carry-low-precision-copies,copying-op,rewrite}.ts';
 
+/** Functions compiled as users do, on both devices. */
+const functions = [
+  'packages/tensor-core/test/compile/{values,captured-state,captured-gradients,guards,compile}.test.ts',
+  'packages/tensor-core/test/compile/{refusals,shared-memory,state-as-eager,strided-arguments}.test.ts',
+  'packages/tensor-core/test/compile/{memory-of-others,export-onnx}.test.ts',
+];
+
 /**
  * Where a program is rewritten, reordered or divided, and the tests of that, those first that take least and see most:
  * calls in symbols, then on an emulated GPU, then random programs.
@@ -41,16 +48,33 @@ export const groups: readonly Group[] = [
     tests: ['packages/collectives/test/parallel/*.test.ts'],
   },
   {
-    name: 'compile',
-    sources: [
-      'packages/tensor-core/src/compile/*.ts',
-      'packages/tensor-core/src/compile/{graph,trace,executable,cuda,cpu}/*.ts',
-    ],
+    name: 'front',
+    sources: ['packages/tensor-core/src/compile/*.ts'],
+    tests: functions,
+  },
+  {
+    name: 'trace',
+    sources: ['packages/tensor-core/src/compile/trace/*.ts'],
+    tests: functions,
+  },
+  {
+    name: 'graph',
+    sources: ['packages/tensor-core/src/compile/{graph,executable}/*.ts'],
+    tests: ['packages/tensor-core/test/compile/executable.test.ts', ...functions],
+  },
+  {
+    name: 'cuda',
+    sources: ['packages/tensor-core/src/compile/cuda/*.ts'],
     tests: [
-      'packages/tensor-core/test/compile/passes/*.test.ts',
-      'packages/tensor-core/test/compile/**/*.test.ts',
-      'packages/optim/test/{updates,clipped-updates,early-updates,low-precision-copies}.test.ts',
-      'packages/optim/test/random-passes.test.ts',
+      'packages/tensor-core/test/compile/cuda/{in-place,schedule,arena-plan,carried-copies}.test.ts',
+      'packages/tensor-core/test/compile/cuda/{cuda-executable,output-loans}.test.ts',
+      'packages/tensor-core/test/compile/{postponed-kernels,cuda-executable-memory}.test.ts',
+      ...functions,
     ],
+  },
+  {
+    name: 'cpu',
+    sources: ['packages/tensor-core/src/compile/cpu/*.ts'],
+    tests: ['packages/tensor-core/test/compile/cpu/*.test.ts', ...functions],
   },
 ];

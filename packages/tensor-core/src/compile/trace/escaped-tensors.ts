@@ -16,8 +16,7 @@ export interface EscapedTensor {
 export function findEscapedTensor(trace: Trace, result: unknown): EscapedTensor | null {
   const handedOver = new Set<Tensor>();
   mapInstances(result, Tensor, (x) => handedOver.add(x));
-  for (const { leaf } of trace.gradients.touched)
-    if (!leaf.isDisposed && leaf.grad) handedOver.add(leaf.grad);
+  for (const { leaf } of trace.gradients.touched) if (leaf.grad) handedOver.add(leaf.grad);
   const references = new Map<Storage, number>();
   for (const { storage } of handedOver) references.set(storage, (references.get(storage) ?? 0) + 1);
   for (const storage of trace.madeStorages())
