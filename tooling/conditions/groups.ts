@@ -14,7 +14,7 @@ const updates =
 const functions = [
   'packages/tensor-core/test/compile/{values,captured-state,captured-gradients,guards,compile}.test.ts',
   'packages/tensor-core/test/compile/{refusals,shared-memory,state-as-eager,strided-arguments}.test.ts',
-  'packages/tensor-core/test/compile/{memory-of-others,export-onnx}.test.ts',
+  'packages/tensor-core/test/compile/{memory-of-others,depend-on,executable,export-onnx}.test.ts',
 ];
 
 /**
@@ -60,16 +60,17 @@ export const groups: readonly Group[] = [
   {
     name: 'graph',
     sources: ['packages/tensor-core/src/compile/{graph,executable}/*.ts'],
-    tests: ['packages/tensor-core/test/compile/executable.test.ts', ...functions],
+    tests: ['packages/tensor-core/test/compile/cpu/cpu-executable.test.ts', ...functions],
   },
   {
     name: 'cuda',
     sources: ['packages/tensor-core/src/compile/cuda/*.ts'],
     tests: [
-      'packages/tensor-core/test/compile/cuda/{in-place,schedule,arena-plan,carried-copies}.test.ts',
-      'packages/tensor-core/test/compile/cuda/{cuda-executable,output-loans}.test.ts',
+      'packages/tensor-core/test/compile/cuda/{in-place,schedule,arena-plan,given-memory}.test.ts',
+      'packages/tensor-core/test/compile/cuda/{shared-copies,carried-copies,cuda-executable}.test.ts',
       'packages/tensor-core/test/compile/{postponed-kernels,cuda-executable-memory}.test.ts',
       ...functions,
+      'packages/tensor-core/test/compile/cuda/output-loans.test.ts',
     ],
   },
   {

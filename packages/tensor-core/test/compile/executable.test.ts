@@ -34,6 +34,21 @@ describe('lastUses', () => {
   });
 });
 
+describe('the eager peak', () => {
+  it('is without what was there before, and with what was freed by the end', () => {
+    const outside = t.zeros([2 ** 20]);
+    const peaks = t.compile((x: Tensor) => {
+      const y = t.mul(x, 2);
+      t.scope(() => t.sum(t.exp(t.expand(y, [2 ** 18]))));
+      return t.relu(y);
+    });
+    peaks(t.ones([1]));
+    const { eagerPeakBytes } = peaks.explain()[0]!;
+    expect(eagerPeakBytes).toBeGreaterThanOrEqual(2 ** 20);
+    expect(eagerPeakBytes).toBeLessThan(outside.byteLength);
+  });
+});
+
 describe.skipIf(hostCompilerVersion() === null)('what is said of a compiled function on a GPU', () => {
   const device = openEmulatedDevice();
 
@@ -42,11 +57,16 @@ describe.skipIf(hostCompilerVersion() === null)('what is said of a compiled func
     const table = t.ones([4, 4], { device });
     const f = t.compile((x: Tensor) => {
       const y = t.range('layer', () => t.mul(t.exp(x), 2));
-      const [z] = t.applyLive(scaled, [t.matmul(y, table)], () => ({ factor: ++factor }));
+      const [z] = t.applyLive(scaled, [t.matmul(t.mul(t.exp(t.matmul(y, table)), 2), table)], () => ({
+        factor: ++factor,
+      }));
       return t.sum(t.softmax(z!, -1), { dims: [0] });
     });
     const x = t.ones([4, 4], { device });
-    for (let call = 0; call < 2; call++) f(x);
+    f(x);
+    expect(f.explain()[0]).toMatchObject({ nodes: null, nodesBefore: null });
+    expect(f.explain()[0]!.table.map(({ nodes }) => nodes)).toContain(null);
+    f(x);
     const [{ table: rows, ...facts }] = f.explain() as [t.CompileExplanation];
     const fused = rows.find(({ members }) => members.length > 0)!;
     expect(fused).toMatchObject({ members: ['exp', 'mul'], range: ['layer'], nodes: 1 });
@@ -54,7 +74,8 @@ describe.skipIf(hostCompilerVersion() === null)('what is said of a compiled func
     expect(single).toMatchObject({ members: [], range: [] });
     expect(rows.map(({ nodes }) => nodes)).not.toContain(null);
     expect(facts.nodes).toBe(rows.reduce((sum, { nodes }) => sum + nodes!, 0));
-    expect(facts.nodesBefore).toBe(facts.nodes! + 1);
+    expect(facts.nodesBefore).toBe(facts.nodes! + 2);
+    expect([...facts.fused.values()]).toEqual([2]);
     const replays: Replay[] = [];
     const stop = t.observeOps({ beforeReplay: (replay) => replays.push(replay) });
     f(x);

@@ -74,14 +74,19 @@ describe('exportOnnx', () => {
     expect(output_0!.data).toEqual(Float32Array.of(4, 5));
   });
 
-  it.each<[unknown]>([['ab'], [['a']], [['a', 'a']], [['a', '']], [['a', 3]], [{ length: 2 }]])(
-    'refuses %j as names of two inputs',
-    (inputNames) => {
-      const given = { inputNames: inputNames as string[] };
-      const call = () => exportOnnx(path, (x, y) => t.add(x!, y!), [t.ones([2]), t.ones([2])], given);
-      expect(call).toThrow(/inputNames must be 2 different names/);
-    },
-  );
+  it.each<[unknown]>([
+    ['ab'],
+    [['a']],
+    [['a', 'a']],
+    [['a', 'b', 'b']],
+    [['a', '']],
+    [['a', 3]],
+    [{ length: 2 }],
+  ])('refuses %j as names of two inputs', (inputNames) => {
+    const given = { inputNames: inputNames as string[] };
+    const call = () => exportOnnx(path, (x, y) => t.add(x!, y!), [t.ones([2]), t.ones([2])], given);
+    expect(call).toThrow(/inputNames must be 2 different names/);
+  });
 
   it('says whether an op has no nodes at all, or none for the memory that it writes', () => {
     const x = t.ones([4]);

@@ -103,7 +103,7 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
         this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength),
     };
     lowering.record(recorder, () => captureCall(device, call, memory, this.#ranges));
-    if (workspaces.asked.length > 0) this.workspaces.set(at, workspaces.asked);
+    this.workspaces.set(at, workspaces.asked);
     for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedAfter(at)])
       device.discard(arenaAddress + offset, byteLength);
     const nodeCount = CudaGraph.capturedNodes(driver, device.stream);

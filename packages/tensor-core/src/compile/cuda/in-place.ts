@@ -12,10 +12,7 @@ export function takenOver({
 }: Pick<Graph, 'calls' | 'storages' | 'kept'>): Map<number, number> {
   const uses = usesOf(calls);
   const isWhole = ({ storage, isContiguous, byteLength }: Operand) =>
-    storages[storage]!.source.kind === 'made' &&
-    isContiguous &&
-    byteLength > 0 &&
-    byteLength === storages[storage]!.byteLength;
+    storages[storage]!.source.kind === 'made' && isContiguous && byteLength === storages[storage]!.byteLength;
   const over = new Map<number, number>();
   for (const call of calls) {
     const { op, inputs, outputs } = call;

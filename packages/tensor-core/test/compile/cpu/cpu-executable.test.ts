@@ -80,9 +80,10 @@ describe('a compiled function on the CPU', () => {
   it('writes in place what it has made by itself', () => {
     expectAsEager((x) => {
       const y = t.embedding(rows, both);
-      t.addInPlace(y, t.reshape(x, [2, 2]));
-      t.copyInPlace(y, t.matmul(y, y));
-      return [y, t.mul(y, 2)];
+      const product = t.matmul(y, t.reshape(x, [2, 2]));
+      const before = t.exp(y);
+      t.copyInPlace(y, t.matmul(y, t.transpose(y)));
+      return [y, t.mul(product, before)];
     }, four); // prettier-ignore
   });
 
