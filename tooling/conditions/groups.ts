@@ -8,7 +8,18 @@ interface Group {
 
 /** Those passes that need optimizers in their programs, and what they share. */
 const updates =
-  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,update-by-products,partial-update,carry-low-precision-copies,copying-op,rewrite}.ts';
+  'packages/tensor-core/src/compile/passes/{scale-in-update,update-early,partial-update,copying-op,rewrite}.ts';
+/** Those of them that say what else an update writes or reads. */
+const updatedCopies =
+  'packages/tensor-core/src/compile/passes/{carry-low-precision-copies,update-by-products}.ts';
+
+const testsOfUpdates = [
+  'packages/tensor-core/test/compile/passes/merge-{gradient,projection}-conditions.test.ts',
+  'packages/optim/test/{update-conditions,update-by-products}.test.ts',
+  'packages/tensor-core/test/compile/passes/carry-low-precision-copies.test.ts',
+  'packages/optim/test/{clipped-updates,early-updates,low-precision-copies}.test.ts',
+  'packages/optim/test/random-passes.test.ts',
+];
 
 /** Functions compiled as users do, on both devices. */
 const functions = [
@@ -25,23 +36,14 @@ export const groups: readonly Group[] = [
   {
     name: 'passes',
     sources: ['packages/tensor-core/src/compile/passes/*.ts'],
-    without: [updates],
+    without: [updates, updatedCopies],
     tests: [
       'packages/tensor-core/test/compile/passes/[abd-z]*.test.ts',
       'packages/tensor-core/test/compile/random-passes.test.ts',
     ],
   },
-  {
-    name: 'updates',
-    sources: [updates],
-    tests: [
-      'packages/tensor-core/test/compile/passes/merge-{gradient,projection}-conditions.test.ts',
-      'packages/optim/test/{update-conditions,update-by-products}.test.ts',
-      'packages/tensor-core/test/compile/passes/carry-low-precision-copies.test.ts',
-      'packages/optim/test/{clipped-updates,early-updates,low-precision-copies}.test.ts',
-      'packages/optim/test/random-passes.test.ts',
-    ],
-  },
+  { name: 'updates', sources: [updates], tests: testsOfUpdates },
+  { name: 'updated-copies', sources: [updatedCopies], tests: testsOfUpdates },
   {
     name: 'parallel',
     sources: ['packages/collectives/src/parallel/*.ts'],
@@ -55,7 +57,7 @@ export const groups: readonly Group[] = [
   {
     name: 'trace',
     sources: ['packages/tensor-core/src/compile/trace/*.ts'],
-    tests: functions,
+    tests: [...functions, 'packages/tensor-core/test/compile/cuda/cuda-executable.test.ts'],
   },
   {
     name: 'graph',

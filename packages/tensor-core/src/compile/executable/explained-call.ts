@@ -27,11 +27,11 @@ export interface ExplainedOperand {
   readonly shape: Shape;
 }
 
-/** The table of calls, by launches in their order; `nodes` are each call's, if known. */
+/** The table of calls, by launches in their order; `nodes` are each call's, where they are known. */
 export function explainCalls(
   { storages }: Pick<Graph, 'storages'>,
   launches: readonly (readonly Call[])[],
-  nodes: readonly number[] | null,
+  nodes?: readonly number[],
 ): ExplainedCall[] {
   const operand = ({ storage, dtype, shape }: Call['inputs'][number]): ExplainedOperand => ({
     ...{ storage, dtype, shape },

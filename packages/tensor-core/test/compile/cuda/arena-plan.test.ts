@@ -150,6 +150,16 @@ describe('ordersToFit', () => {
   });
 });
 
+describe('ordersToFit and stackParts', () => {
+  it('prefer what is needed for longer, where parts are of one size or end together', () => {
+    const { parts, nameOf } = named('1@0-0', '1@1-3');
+    expect([...ordersToFit(parts, 9)].at(-1)!.map(nameOf)).toEqual(['1@1-3', '1@0-0']);
+    const stack = named('1@3-5', '1@0-5', '2@0-3', '1@4-4');
+    const heights = [...stackParts(stack.parts)].map(([sized, height]) => [stack.nameOf(sized), height]);
+    expect(heights).toEqual([['1@0-5', 0], ['1@3-5', 1], ['1@4-4', 2], ['2@0-3', 2]]); // prettier-ignore
+  });
+});
+
 describe('fitIntoGaps', () => {
   it('fills a gap to the last byte, with what is needed when that is free', () => {
     const { parts, nameOf } = named('3@0-1', '2@0-9', '3@3-4', '1@4-6', '2@5-9', '1@0-2');

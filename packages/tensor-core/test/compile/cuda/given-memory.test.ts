@@ -71,7 +71,8 @@ describe.skipIf(hostCompilerVersion() === null)('memory that a replay is given',
         results.push(on.onStream(other, () => f(x)));
         x.dispose();
         w.grad.dispose();
-        for (let next = 0; next < 3; next++) filled(999, on).dispose();
+        const others = [1, 2, 3].map(() => filled(999, on));
+        for (const each of others) each.dispose();
       }
       on.synchronize();
       expect(results.map((y) => values(y)![0])).toEqual([0, 11, 22, 33, 44, 55]);
@@ -89,12 +90,13 @@ describe.skipIf(hostCompilerVersion() === null)('memory that a replay is given',
   });
 
   it('is called the arena of the function, by its name if it has one', () => {
-    const names = () => device.memorySegments().flatMap(({ blocks }) => blocks.map(({ name }) => name));
+    const on = openEmulatedDevice();
+    const names = () => on.memorySegments().flatMap(({ blocks }) => blocks.map(({ name }) => name));
     const functions = [
       (x: Tensor) => t.sum(t.softmax(x, -1)),
       { step: (x: Tensor) => t.sum(t.softmax(x, -1)) }.step,
     ];
-    for (const f of functions.map((fn) => compile(fn))) for (let call = 0; call < 2; call++) f(filled(1));
+    for (const f of functions.map((fn) => compile(fn))) for (let call = 0; call < 2; call++) f(filled(1, on));
     expect(names()).toContain('arena of a compiled function');
     expect(names()).toContain('arena of step');
   });

@@ -115,6 +115,12 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that sever
     expect(launchesOf(() => expect(other(x).item()).toBe(6))).toBe(2);
     again.dispose();
     expect(launchesOf(() => expect(other(x).item()).toBe(6))).toBe(1);
+    const [early, late] = [evaluation(weight), evaluation(weight)];
+    for (const run of [early, late, early, late]) run(x).dispose();
+    write(weight, 4);
+    late(x).dispose();
+    for (const each of [late, early]) each.dispose();
+    expect(launchesOf(() => expect(other(x).item()).toBe(8))).toBe(1);
   });
 
   it('are given back where a function was captured several times', () => {
