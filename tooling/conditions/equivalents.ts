@@ -268,4 +268,98 @@ export const equivalents: readonly Equivalent[] = [
     replacement: 'dimension < 0',
     reason: 'Of a dimension that begins within a step of the view, the one next to it fits into none.',
   },
+  {
+    file: 'compile/captured-state.ts',
+    source: 'const gradients = new Set(this.#touched.flatMap(({ before }) => before ?? []));',
+    replacement: 'before',
+    reason: 'No handle is null: that it is among them leaves none out.',
+  },
+  {
+    file: 'compile/captured-state.ts',
+    source: 'if ((now !== value || now === 0) && !Object.is(now, value)) return false;',
+    replacement: '!Object.is(now, value)',
+    reason: 'What comes first is quicker, and true of all that Object.is tells apart.',
+  },
+  {
+    file: 'compile/compile.ts',
+    source:
+      'const trace = new Trace(argumentCopies, { originals: tensors, namesMakers: this.#preparing > 0 });',
+    replacement: 'this.#preparing >= 0',
+    reason:
+      'A stack is read for each call of the first run, which only takes longer: no message of that run names them.',
+  },
+  {
+    file: 'compile/export-onnx.ts',
+    source: "if (source.kind === 'argument' && source.index === i) builder.define(number, value);",
+    replacement: 'source.index === i',
+    reason: 'It is for the types. Only arguments have an index.',
+  },
+  {
+    file: 'trace/argument-copies.ts',
+    source: 'if (elements > x.size && !overlapsItself(x)) {',
+    replacement: '!overlapsItself(x)',
+    reason: 'Without gaps both ways make the same copy; the other one makes it at once.',
+  },
+  {
+    file: 'trace/argument-copies.ts',
+    source: 'if (elements > x.size && !overlapsItself(x)) {',
+    replacement: 'elements >= x.size',
+    reason: 'Without gaps both ways make the same copy; the other one makes it at once.',
+  },
+  {
+    file: 'trace/external-memory.ts',
+    source: "if (source.kind === 'argument' && write) this.#writtenArguments.set(source.index, write.place);",
+    replacement: 'write',
+    reason: 'It is for the types. Only arguments have an index, and no other is asked for.',
+  },
+  {
+    file: 'trace/trace.ts',
+    source: 'const place = this.#namesMakers || given.length > 0 || live !== null ? userPlace() : null;',
+    replacement: 'given.length >= 0',
+    reason: 'A stack is read for each call, which only takes longer: no message names the others.',
+  },
+  {
+    file: 'cpu/hoist-updates.ts',
+    source: "return cpu.kind === 'host' && cpu.checksValues === true;",
+    replacement: 'cpu.checksValues === true',
+    reason: 'It is for the types. Only what runs in JavaScript has it.',
+  },
+  {
+    file: 'cpu/schedule.ts',
+    source:
+      'return (storage, step) => !isIntermediate(graph, storage) || (lastReads.get(storage) ?? -1) > step;',
+    replacement: 'lastReads.get(storage)',
+    reason: 'Undefined is not more than anything either.',
+  },
+  {
+    file: 'cuda/arena-plan.ts',
+    source: 'if (bestBytes <= bytes) break;',
+    replacement: 'bestBytes < bytes',
+    reason: 'Other ways are tried in vain, for no arena is shorter than what one call needs.',
+  },
+  {
+    file: 'cuda/cuda-executable.ts',
+    source: "source.kind === 'gradient' && replaced.has(source.leaf) && !graph.written.has(number);",
+    replacement: 'replaced.has(source.leaf)',
+    reason: 'It is for the types. Only gradients have a leaf.',
+  },
+  {
+    file: 'cuda/external-places.ts',
+    source: 'if (areSame) this.#sameAt = handles;',
+    replacement: '!areSame',
+    reason:
+      'Places are looked at in each run, which only takes longer; where they differ, they are made anew.',
+  },
+  {
+    file: 'cuda/first-fit.ts',
+    source: 'const after = lying.findIndex((other) => other.offset > offset);',
+    replacement: 'other.offset >= offset',
+    reason: 'In which order parts of one offset are gone through does not matter: no gap is between them.',
+  },
+  {
+    file: 'cuda/first-fit.ts',
+    source: 'lying.splice(after < 0 ? lying.length : after, 0, { ...part, offset });',
+    replacement: 'after <= 0',
+    reason: 'The first part lies at 0, so that no other comes before it.',
+  },
 ];

@@ -1,5 +1,5 @@
 // `npm run mutate -- --conditions`: puts in one wrong condition at a time where programs are rewritten and gradients divided,
-// and prints those that no test sees. Sources and tests among the arguments replace those of groups.ts.
+// and prints those that no test sees. Names of groups among the arguments choose these; sources and tests replace theirs.
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,9 +16,10 @@ process.chdir(root);
 // Random programs come last, for the few mutants that no single test has caught.
 process.env.ROOFLINE_FUZZ_PROGRAMS ??= '100';
 
-const given = process.argv.slice(2);
-const givenTests = given.filter((file) => file.endsWith('.test.ts'));
-const givenSources = new Set(given.filter((file) => !file.endsWith('.test.ts')));
+const given = new Set(process.argv.slice(2));
+const givenGroups = new Set(groups.map(({ name }) => name)).intersection(given);
+const givenTests = [...given].filter((file) => file.endsWith('.test.ts'));
+const givenSources = given.difference(givenGroups).difference(new Set(givenTests));
 
 const matching = (patterns) => [...new Set(patterns.flatMap((pattern) => globSync(pattern).sort()))];
 const folder = join(root, '.mutation');
@@ -30,6 +31,7 @@ const patienceMs = [50, 500, Number.MAX_VALUE];
 const unused = new Set(equivalents);
 const tally = [];
 for (const { name, sources, without = [], tests: patterns } of groups) {
+  if (givenGroups.size > 0 && !givenGroups.has(name)) continue;
   const others = new Set(matching(without));
   const files = matching(sources).filter(
     (file) => !others.has(file) && (givenSources.size === 0 || givenSources.has(file)),
@@ -40,7 +42,7 @@ for (const { name, sources, without = [], tests: patterns } of groups) {
   tally.push(report(name, findings));
 }
 console.log(`\n${tally.join('\n')}`);
-if (givenSources.size === 0) {
+if (givenGroups.size === 0 && givenSources.size === 0) {
   for (const { source, replacement } of unused)
     console.log(`No condition is any more what equivalents.ts names: ${source} → ${replacement}`);
   if (unused.size > 0) process.exitCode = 1;

@@ -123,15 +123,30 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vector {
 template <typename T>
 constexpr int kVectorLength = 16 / static_cast<int>(sizeof(T));
 
-/** `address` must be aligned to N · sizeof(T) bytes, or to 16 where those are more. */
+/**
+ * `address` must be aligned to N · sizeof(T) bytes, or to 16 where those are more; in a kernel compiled with UNALIGNED_VECTORS=1,
+ * which loads and stores one value at a time, to sizeof(T).
+ */
 template <int N, typename T>
 __device__ __forceinline__ Vector<T, N> load_vector(const T* address) {
+#if UNALIGNED_VECTORS
+  Vector<T, N> vector;
+#pragma unroll
+  for (int i = 0; i < N; i++) vector[i] = address[i];
+  return vector;
+#else
   return *reinterpret_cast<const Vector<T, N>*>(address);
+#endif
 }
 
 template <int N, typename T>
 __device__ __forceinline__ void store_vector(T* address, const Vector<T, N>& vector) {
+#if UNALIGNED_VECTORS
+#pragma unroll
+  for (int i = 0; i < N; i++) address[i] = vector[i];
+#else
   *reinterpret_cast<Vector<T, N>*>(address) = vector;
+#endif
 }
 
 // Extremes ------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 //
 // A kernel that includes this file is compiled for one shape of work, by macros that src/ops/support/row-kernel.ts sets:
 //   ELEMENT        storage type of the elements
-//   VECTOR_LENGTH  elements loaded by one instruction; it divides the row's length, and rows are aligned to it
+//   VECTOR_LENGTH  elements that a thread takes at a time; it divides the row's length
+//   UNALIGNED_VECTORS  0 if rows are aligned to these, which one instruction then loads; 1 if they are loaded one by one
 //   ROW_THREADS    threads that share a row, a power of two; below 32 several rows share a warp
 //   ROW_VECTORS    vectors that each thread keeps of its row in registers, or 0: the row is too long for that,
 //                  and each pass reads it from memory again

@@ -92,7 +92,7 @@ export class CapturedState {
   #areGradientsApart(): boolean {
     const gradients = new Set(this.#leaves.map(({ grad }) => grad!.storage));
     if (gradients.size < this.#leaves.length) return false;
-    return gradients.size === 0 || !this.#storages.some((storage) => gradients.has(storage));
+    return !this.#storages.some((storage) => gradients.has(storage));
   }
 }
 

@@ -80,12 +80,9 @@ export function inputsOfSizes(
 /** The first elements of a dimension, again from the first where there are too few. */
 function resized(x: Tensor, dimension: number, length: number): Tensor {
   const times = Math.ceil(length / x.shape[dimension]!);
-  const enough =
-    times > 1
-      ? concat(
-          Array.from({ length: times }, () => x),
-          dimension,
-        )
-      : x;
+  const enough = concat(
+    Array.from({ length: times }, () => x),
+    dimension,
+  );
   return contiguous(slice(enough, dimension, 0, length));
 }

@@ -77,6 +77,6 @@ function describeWriter({ op, place }: Call): string {
   return place ? ` The op ${op.name} at ${formatPlace(place)} does so.` : ` The op ${op.name} does so.`;
 }
 
-function targetOf({ number, storage }: ExternalWrite, bindings: ReadonlyMap<number, Binding>): Storage {
-  return storage ?? (bindings.get(number)!.storage as Storage);
+function targetOf({ number }: ExternalWrite, bindings: ReadonlyMap<number, Binding>): Storage {
+  return bindings.get(number)!.storage as Storage;
 }

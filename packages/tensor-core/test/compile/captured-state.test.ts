@@ -269,4 +269,39 @@ describe('a specialization checks what it has captured', () => {
     leaf.onGradientAccumulated(() => {});
     expect(() => train()).toThrow(/a hook runs when a gradient has come/);
   });
+
+  it('and lets go of what only it still holds, once its owner has disposed of it', () => {
+    let table = t.tensor([1, 2]);
+    const f = compile((x: Tensor) => t.mul(x, table));
+    const live = () => t.device('cpu').memoryStatistics().liveStorages;
+    const run = () => t.scope(() => f(t.ones([2])).toFlatArray());
+    calls(run);
+    const before = live();
+    table.dispose();
+    table = t.tensor([5, 6]);
+    expect(run()).toEqual([5, 6]);
+    expect([live(), f.cache.size]).toEqual([before, 1]);
+  });
+
+  it('and notices a leaf that was disposed of, of which it takes only a view and records nothing', () => {
+    const flat = t.tensor([1, 2, 3, 4]);
+    const w = t.view(flat, [2, 2]).requiresGrad_();
+    const f = compile((x: Tensor) => t.matmul(x, t.transpose(w)).detach());
+    calls(() => f(t.ones([1, 2])));
+    w.dispose();
+    expect(() => f(t.ones([1, 2]))).toThrow(t.DisposedError);
+  });
+
+  it('and what becomes of its results does not concern it', () => {
+    const f = compile((x: Tensor) => {
+      const y = t.keep(t.mul(x, 2));
+      return [y, t.add(y, 1)];
+    });
+    const [first] = f(t.ones([2]));
+    first!.requiresGrad_();
+    for (const x of f(t.ones([2]))) x.dispose();
+    first!.dispose();
+    f(t.ones([2]));
+    expect(f.cache).toMatchObject({ misses: 1, hits: 2 });
+  });
 });

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import {
   CompileError,
+  Generator,
   type CompiledFunction,
   type Tensor,
   add,
   addInPlace,
   autocast,
   backward,
+  checkpoint,
   compile,
+  dropout,
   full,
   keep,
   matmul,
@@ -119,5 +122,31 @@ describe('compile', () => {
       results[0]!.dispose();
     }
     expect(f.cache).toMatchObject({ misses: 2, hits: 2 });
+  });
+
+  it('waits for what four calls in a row leave behind, as buffers that are made one by one', () => {
+    const buffers: Tensor[] = [];
+    const f = compile((x: Tensor) => {
+      if (buffers.length < 4) buffers.push(keep(mul(x, 2)));
+      return buffers.reduce((total, buffer) => add(total, buffer), x);
+    });
+    const seen = [1, 1, 1, 1, 1, 3].map((value) => f(full([1], value)).item());
+    expect(seen).toEqual([3, 5, 7, 9, 9, 11]);
+    expect(f.cache).toMatchObject({ misses: 5, hits: 1 });
+  });
+
+  it('runs eagerly inside a checkpoint, whose backward pass draws the same numbers again', () => {
+    const w = full([64], 1).requiresGrad_();
+    const generator = new Generator(1);
+    const masked = compile((x: Tensor) => noGrad(() => dropout(x, { p: 0.5, generator })));
+    const mask = full([64], 1);
+    masked(mask);
+    for (let call = 0; call < 2; call++) {
+      w.grad = null;
+      const y = checkpoint((x) => mul(x, masked(mask)), w);
+      sum(y).backward();
+      expect(values(w.grad!)).toEqual(values(y));
+    }
+    expect(masked.cache).toMatchObject({ misses: 1, hits: 0 });
   });
 });

@@ -5,6 +5,8 @@ import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { afterAll, describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { type Tensor, exportOnnx } from '../../src/index.ts';
+import { sampleSizes } from '../../src/compile/dynamic-axes.ts';
+import { sizesOfAxis } from '../../src/onnx/size-polynomial.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'roofline-onnx-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -63,6 +65,44 @@ describe('exportOnnx', () => {
         new RegExp(`each name must be that of one input or output alone.*"${names.inputNames[0]}"`),
       );
     expect(() => exportOnnx(path, (y) => void double(y), [x])).toThrow(/the function returns no tensor/);
+  });
+
+  it('gives each input its own name', async () => {
+    const [x, y] = [t.tensor([5, 7]), t.tensor([1, 2])];
+    exportOnnx(path, (a, b) => t.sub(a!, b!), [x, y]);
+    const { output_0 } = await run({ input_0: x, input_1: y });
+    expect(output_0!.data).toEqual(Float32Array.of(4, 5));
+  });
+
+  it.each<[unknown]>([
+    ['ab'],
+    [['a']],
+    [['a', 'a']],
+    [['a', 'b', 'b']],
+    [['a', '']],
+    [['a', 3]],
+    [{ length: 2 }],
+  ])('refuses %j as names of two inputs', (inputNames) => {
+    const given = { inputNames: inputNames as string[] };
+    const call = () => exportOnnx(path, (x, y) => t.add(x!, y!), [t.ones([2]), t.ones([2])], given);
+    expect(call).toThrow(/inputNames must be 2 different names/);
+  });
+
+  it('says whether an op has no nodes at all, or none for the memory that it writes', () => {
+    const x = t.ones([4]);
+    const writesPart = (y?: Tensor) => (
+      t.addInPlace(t.slice(y!, 0, 0, 2), t.slice(y!, 0, 2, 4)),
+      t.mul(y!, 2)
+    );
+    expect(() => exportOnnx(path, writesPart, [x])).toThrow(/no nodes in ONNX for what it reads and writes/);
+    expect(() => exportOnnx(path, (y) => t.dropout(y!, { p: 0.5 }), [x])).toThrow(/no nodes in ONNX; export/);
+  });
+
+  it('refuses results that no node gives', () => {
+    const x = t.ones([4]);
+    expect(() => exportOnnx(path, (y) => (t.mul(y!, 2), t.empty([2])), [x])).toThrow(
+      /\[2\] .*is in no graph/,
+    );
   });
 
   it('leaves dimensions open that have a name, and calculates shapes from them', async () => {
@@ -140,10 +180,31 @@ describe('exportOnnx', () => {
   it.each([
     [{ ids: { 0: 'batch' } }, 'by names of inputs, which are input_0'],
     [{ input_0: { 2: 'batch' } }, 'a dimension of input_0, which has 2'],
+    [{ input_0: { '-1': 'batch' } }, 'a dimension of input_0, which has 2'],
+    [{ input_0: { 0.5: 'batch' } }, 'a dimension of input_0, which has 2'],
     [{ input_0: { 0: '' } }, 'a name for each dimension'],
+    [{ input_0: { 0: 3 as never } }, 'a name for each dimension'],
     [{ input_0: { 0: 'n', 1: 'n' } }, 'names of equal lengths; n stands for several'],
   ])('refuses dynamic axes %j', (dynamicAxes, message) => {
     expect(() => exportOnnx(path, (y) => y, [t.ones([2, 3])], { dynamicAxes })).toThrow(message);
+  });
+
+  it('takes inputs whose dimensions have no names', async () => {
+    const dynamicAxes = { input_0: undefined as never, input_1: { 0: 'n' } };
+    exportOnnx(path, (x, y) => t.add(x!, y!), [t.ones([1]), t.ones([4])], { dynamicAxes });
+    const { output_0 } = await run({ input_0: t.full([1], 2), input_1: t.ones([7]) });
+    expect(output_0!.dims).toEqual([7]);
+  });
+
+  it.each([
+    [20, -1],
+    [sizesOfAxis + 3, -1],
+    [sizesOfAxis + 2, 1],
+    [1, 1],
+  ])('looks at a dimension of %i, and at sizes near it of more than one', (size, step) => {
+    const samples = sampleSizes([{ name: 'n', places: [{ input: 0, dimension: 0 }] }], [t.ones([size])]);
+    const expected = Array.from({ length: sizesOfAxis + 1 }, (_, i) => [size + step * (i + 1)]);
+    expect(samples).toEqual(expected);
   });
 
   it('leaves no memory behind', () => {

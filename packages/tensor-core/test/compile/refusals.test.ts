@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { CompileError, type Tensor, compile } from '../../src/index.ts';
+import { keptExp } from './elsewhere.ts';
 
 const values = (x: Tensor) => x.toFlatArray();
 
@@ -15,7 +16,7 @@ describe('a compiled function refuses', () => {
     ['values of the host', (x) => t.mul(x, t.tensor([1, 2])), /filled with values of the host/],
     ['results that are no tensors', (x) => ({ y: t.mul(x, 2), at: 5 }), /the result\.at is 5/],
     ['results that hold themselves', (x) => circleOf(t.mul(x, 2)), /the result\.inner\.outer holds itself/],
-    ['results with a history', (x) => t.mul(x, weight), /has a history.*detach\(\)/],
+    ['results with a history', (x) => t.mul(x, weight), /of the op mul has a history.*detach\(\)/],
     ['moves between devices', (x) => t.mul(x, 2).toTypedArray(), /the host reads/],
   ])('%s', (_, fn, message) => {
     const live = t.device('cpu').memoryStatistics().liveStorages;
@@ -37,6 +38,60 @@ describe('a compiled function refuses', () => {
       for (let i = 0; i < 8; i++) call(t.tensor([1, 2]));
     };
     expect(run).toThrow(/a tensor \[2\] of the op exp stays behind at every call/);
+  });
+
+  it('tensors that stay behind beside the results that they share memory with, and says where they were made', () => {
+    const kept: Tensor[] = [];
+    const alias = compile((x: Tensor) => {
+      const y = t.mul(x, 2);
+      kept.push(t.keep(t.slice(y, 0, 0, 1)));
+      return y;
+    });
+    const made = compile((x: Tensor) => void kept.push(keptExp(x)));
+    const untouched = compile((x: Tensor) => {
+      const y = t.keep(t.empty([2]));
+      kept.push(y);
+      return t.add(x, y);
+    });
+    for (const [call, message] of [
+      [alias, /a tensor \[2\] of the op mul stays behind/],
+      [made, /of the op exp stays behind.* At .*elsewhere\.ts:\d/],
+      [untouched, /of the op empty stays behind.*make it outside/],
+    ] as const) {
+      for (let i = 0; i < 4; i++) call(t.tensor([1, 2]));
+      expect(() => call(t.tensor([1, 2]))).toThrow(message);
+    }
+  });
+
+  it('no requirement and no history of what it makes in its first call', () => {
+    const p = t.tensor([1, 2]).requiresGrad_();
+    const [weights, buffers]: [Tensor[], Tensor[]] = [[], []];
+    const trains = compile((x: Tensor) => {
+      const w = (weights[0] ??= t.keep(t.full([2], 3).requiresGrad_()));
+      t.sum(t.mul(w, x)).backward();
+    });
+    for (let call = 1; call < 5; call++) {
+      trains(t.ones([2]));
+      expect(weights[0]!.grad!.toFlatArray()).toEqual([call, call]);
+    }
+    expect(trains.cache.hits).toBeGreaterThan(0);
+    const writes = compile((x: Tensor) => {
+      const buffer = (buffers[0] ??= t.keep(t.zeros([2])));
+      t.copyInPlace(buffer, t.mul(p, x));
+    });
+    writes(t.ones([2]));
+    expect(() => writes(t.ones([2]))).toThrow(/a write leaves a history in a tensor \[2\]/);
+  });
+
+  it('no history in a found tensor that it disposes of', () => {
+    const p = t.tensor([1, 2]).requiresGrad_();
+    const buffer = t.zeros([2]);
+    const f = compile((x: Tensor) => {
+      t.copyInPlace(buffer, t.mul(p, x));
+      buffer.dispose();
+      return t.mul(x, 2);
+    });
+    expect(values(f(t.ones([2])))).toEqual([2, 2]);
   });
 
   it('also where the function catches the error, and would continue another way', () => {
@@ -115,7 +170,9 @@ describe('a compiled function refuses', () => {
     const [first, second] = [0, 8].map((start) =>
       target.storage.hold({ start, end: start + 8 }, 'allReduce'),
     );
-    expect(() => call(x)).toThrow(/compile: the function writes 8 bytes that allReduce works on/);
+    expect(() => call(x)).toThrow(
+      /writes 8 bytes that allReduce works on; .*The op add_ at .*refusals.test.ts:\d+/,
+    );
     first!();
     call(x);
     second!();
@@ -165,6 +222,7 @@ describe('a compiled function refuses', () => {
     for (let i = 0; i < 2; i++) {
       expect(() => t.noGrad(() => made(t.ones([2])))).toThrow(/has a history.*detach\(\)/);
       expect(t.noGrad(() => found(t.ones([2])))[1]).toBe(history);
+      expect(() => found(t.ones([2]))).toThrow(/the result \[2\] has a history/);
     }
   });
 

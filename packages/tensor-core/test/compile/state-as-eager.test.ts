@@ -123,6 +123,47 @@ function leavesStateAsEager(deviceOf: () => Device): void {
     }
   });
 
+  it.each<[string, (w: Tensor, found: Tensor) => void]>([
+    ['dropped', (w) => (w.grad = null)],
+    ['disposed of', (w, found) => (found.dispose(), (w.grad = null))],
+    ['replaced by what follows from it', (w, found) => (w.grad = t.keep(t.matmul(found, found)))],
+    [
+      'replaced, and disposed of',
+      (w, found) => {
+        const [double, square] = [t.add(found, found), t.matmul(found, found)];
+        w.grad = t.keep(t.matmul(square, double));
+        found.dispose();
+      },
+    ],
+  ])('a gradient that was found, read and %s', (_, change) => {
+    const run = (wrap: (fn: () => void) => () => void) => {
+      const w = t.ones([2, 2], { device: deviceOf() }).requiresGrad_();
+      const total = on([0, 0]);
+      const f = wrap(() => {
+        t.noGrad(() => t.addInPlace(total, t.select(w.grad!, 0, 1)));
+        change(w, w.grad!);
+      });
+      return [1, 2, 3].map((call) => {
+        const found = t.tensor([[1, call], [call, 2]], { device: deviceOf() }); // prettier-ignore
+        w.grad = found;
+        t.scope(() => f());
+        return [values(total), values(w.grad), found.isDisposed || values(found)];
+      });
+    };
+    expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
+  });
+
+  it('a gradient that a run adds to counts as written: what backward saved of it before is an error', () => {
+    const [w, p] = [leaf(), leaf()];
+    w.grad = on([3, 4]);
+    const add = compile((x: Tensor) => t.sum(t.mul(w, x)).backward());
+    for (let call = 0; call < 2; call++) add(on([1, 1]));
+    const loss = t.sum(t.mul(w.grad, p));
+    add(on([1, 1]));
+    expect(() => loss.backward()).toThrow(/written in place/);
+    expect(values(w.grad)).toEqual([6, 7]);
+  });
+
   it('a gradient that is a part of an argument lives on after a call that threw', () => {
     const w = leaf();
     const f = compile((x: Tensor) => {

@@ -66,7 +66,7 @@ export class CpuExecutable implements Executable {
       launches: launches.length,
       nodes,
       nodesBefore: nodes,
-      table: explainCalls(this.#graph, launches, null),
+      table: explainCalls(this.#graph, launches),
       fused: new Map(),
       ...nothingSpared,
     };

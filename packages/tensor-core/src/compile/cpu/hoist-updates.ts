@@ -70,8 +70,9 @@ export function checksValues({ op: { cpu } }: Call): boolean {
   return cpu.kind === 'host' && cpu.checksValues === true;
 }
 
+/** Whether `b`, which reads all that it writes, must stay after `a`. */
 function mustKeepOrder(a: Uses, b: Uses): boolean {
-  return a.mayThrow || meet(a.writes, b.reads) || meet(a.reads, b.writes) || meet(a.writes, b.writes);
+  return a.mayThrow || meet(a.writes, b.reads) || meet(a.reads, b.writes);
 }
 
 function meet(a: Memory, b: Memory): boolean {

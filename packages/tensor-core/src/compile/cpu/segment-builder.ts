@@ -3,7 +3,7 @@ import type { OnnxLowering } from '../../op/cpu-lowering.ts';
 import type { OnnxValue } from '../../onnx/graph.ts';
 import type { Call, Operand, GraphStorage } from '../graph/graph.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
-import { formatShape, sizeOf } from '../../base/shape.ts';
+import { type Shape, formatShape, sameShape, sizeOf } from '../../base/shape.ts';
 import { type OperandPlan, addToGraph, canReadInGraph } from '../../backends/cpu/lowering/op-graph.ts';
 import { type OperandLayout, operandLayout } from '../../op/operand-layout.ts';
 import { buildView, planView } from '../../backends/cpu/lowering/view-graph.ts';
@@ -59,11 +59,11 @@ export class SegmentBuilder {
     return buildView(this.graph, this.#part(elements, plan.start, plan.box), plan);
   }
 
-  /** Whether a call may run before this ONNX graph as well as after it. */
+  /** Whether a call may run before this ONNX graph as well as after it. What it writes of the graph's it reads, too. */
   isIndependentOf({ inputs, outputs }: Call): boolean {
     return (
       inputs.every(({ storage }) => !this.#written.has(storage)) &&
-      outputs.every(({ storage }) => !this.#written.has(storage) && !this.#readStorages.has(storage))
+      outputs.every(({ storage }) => !this.#readStorages.has(storage))
     );
   }
 
@@ -111,12 +111,13 @@ export class SegmentBuilder {
   }
 
   /** The elements of a storage from `start` on, in the shape `box`. */
-  #part(whole: OnnxValue, start: number, box: readonly number[]): OnnxValue {
+  #part(whole: OnnxValue, start: number, box: Shape): OnnxValue {
     const graph = this.graph;
     const size = sizeOf(box);
     const total = sizeOf(whole.shape);
-    if (size === total) return whole.shape.join() === box.join() ? whole : graph.reshape(whole, box);
-    const flat = whole.shape.length === 1 ? whole : graph.reshape(whole, [total]);
+    const shaped = (shape: Shape) => (sameShape(whole.shape, shape) ? whole : graph.reshape(whole, shape));
+    if (size === total) return shaped(box);
+    const flat = shaped([total]);
     const bounds = [[start], [start + size], [0]].map((values) => graph.integers(values));
     return graph.reshape(graph.node('Slice', [flat, ...bounds], {}, { shape: [size] }), box);
   }

@@ -156,7 +156,7 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
     const queue: Queue = (...given) =>
       this.#branches.has(at) ? this.#queueBeside(...given) : device.run(...given);
     lowering.record(recorder, () => captureCall(call, memory, this.#ranges, queue));
-    if (workspaces.asked.length > 0) this.workspaces.set(at, workspaces.asked);
+    this.workspaces.set(at, workspaces.asked);
     this.#taken.push(...workspaces.taken.map((gap) => ({ ...gap, ...spanOf(this.#branches, at) })));
     this.nodes.push(this.#newNodes());
   }

@@ -30,8 +30,7 @@ export class CarriedCopies {
   #castGraph: CudaGraph | null = null;
   /** The end of the last run. */
   readonly #run = new JointTime();
-  /** The stream on which, and the count of `watchedChanges` at which, all copies were fresh. */
-  #freshOn: CudaStream | null = null;
+  /** The count of `watchedChanges` at which all copies were fresh. */
   #freshAt = -1;
 
   constructor(graph: Graph, driver: CudaDriver) {
@@ -82,9 +81,12 @@ export class CarriedCopies {
     });
   }
 
-  /** Makes the copies again if one of them is stale; work queued on `stream` after this finds them fresh. */
+  /**
+   * Makes the copies again if one of them is stale; work queued on `stream` after this finds them fresh. `stream` has waited
+   * for the one of the call before.
+   */
   refresh(stream: CudaStream): void {
-    if (this.#freshOn === stream && this.#freshAt === watchedChanges.writes) return;
+    if (this.#freshAt === watchedChanges.writes) return;
     let isOneStale = false;
     // Copies made at the same time are waited for once.
     let waitedFor: CastTime | null = null;
@@ -95,7 +97,6 @@ export class CarriedCopies {
       waitedFor = lastCast;
     }
     if (isOneStale) this.#cast(stream);
-    this.#freshOn = stream;
     this.#freshAt = watchedChanges.writes;
   }
 

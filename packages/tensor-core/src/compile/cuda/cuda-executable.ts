@@ -87,12 +87,7 @@ export class CudaExecutable implements Executable {
     const fused = new Map<string, number>();
     for (const { op } of this.#graph.calls)
       if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
-    const table = explainCalls(
-      this.#graph,
-      [this.#graph.calls],
-      this.#captured?.nodes ?? null,
-      this.#branches,
-    );
+    const table = explainCalls(this.#graph, [this.#graph.calls], this.#captured?.nodes, this.#branches);
     return {
       launches: 1,
       nodes: this.#captured?.graph.nodeCount() ?? null,

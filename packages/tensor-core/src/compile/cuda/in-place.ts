@@ -16,10 +16,7 @@ export function takenOver(
   const mayRunBeside = (call: Call, other: Call) =>
     other !== call && mayOverlap(branches, placeOf.get(call)!, placeOf.get(other)!);
   const isWhole = ({ storage, isContiguous, byteLength }: Operand) =>
-    storages[storage]!.source.kind === 'made' &&
-    isContiguous &&
-    byteLength > 0 &&
-    byteLength === storages[storage]!.byteLength;
+    storages[storage]!.source.kind === 'made' && isContiguous && byteLength === storages[storage]!.byteLength;
   const over = new Map<number, number>();
   for (const call of calls) {
     const { op, inputs, outputs } = call;

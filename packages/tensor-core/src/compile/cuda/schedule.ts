@@ -80,9 +80,7 @@ function copiesOf({ calls, storages }: Graph, bytes: number): string[] {
   const lastReads = lastReadsOf(calls);
   const copies = storages
     .flatMap(({ source, byteLength }, number) =>
-      source.kind === 'copy'
-        ? [{ casts: source.casts, byteLength, lastRead: lastReads.get(number) ?? -1 }]
-        : [],
+      source.kind === 'copy' ? [{ casts: source.casts, byteLength, lastRead: lastReads.get(number)! }] : [],
     )
     .toSorted((a, b) => a.lastRead - b.lastRead);
   const chosen: string[] = [];

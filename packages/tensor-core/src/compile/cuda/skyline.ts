@@ -77,7 +77,7 @@ class Skyline {
       if (before?.height === plateau.height) merged.splice(-1, 1, { ...before, last: plateau.last });
       else merged.push(plateau);
     }
-    plateaus.splice(from, Math.min(this.#lowest + 2, plateaus.length) - from, ...merged);
+    plateaus.splice(from, this.#lowest + 2 - from, ...merged);
     this.#lowest = plateaus.reduce((best, { height }, i) => (height < plateaus[best]!.height ? i : best), 0);
   }
 }

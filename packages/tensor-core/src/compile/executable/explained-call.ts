@@ -32,11 +32,11 @@ export interface ExplainedOperand {
   readonly shape: Shape;
 }
 
-/** The table of calls, by launches in their order; `nodes` are each call's, if known. */
+/** The table of calls, by launches in their order; `nodes` are each call's, where they are known. */
 export function explainCalls(
   { storages }: Pick<Graph, 'storages'>,
   launches: readonly (readonly Call[])[],
-  nodes: readonly number[] | null,
+  nodes?: readonly number[],
   branches: ReadonlyMap<number, number> = new Map(),
 ): ExplainedCall[] {
   const operand = ({ storage, dtype, shape }: Call['inputs'][number]): ExplainedOperand => ({

@@ -45,7 +45,7 @@ export class Interpreter implements Executable {
       launches: length,
       nodes: length,
       nodesBefore: length,
-      table: explainCalls(this.#graph, launches, null),
+      table: explainCalls(this.#graph, launches),
       fused: new Map(),
       ...nothingSpared,
     };

@@ -25,11 +25,11 @@ function operandOfGradient(trace: Trace, grad: Tensor): Operand {
 /** The gradients that a function has replaced. Throws a CompileError for a new one that its scope has freed. */
 export function gradientResults(trace: Trace): GradientResult[] {
   return trace.gradients.touched
-    .filter(({ leaf, before }) => !leaf.isDisposed && leaf.grad !== before)
+    .filter(({ leaf, before }) => leaf.grad !== before)
     .map(({ leaf, before }) => ({
       leaf,
       operand: leaf.grad && operandOfGradient(trace, leaf.grad),
-      disposes: before?.isDisposed ?? true,
+      disposes: before !== null && before.isDisposed,
     }));
 }
 

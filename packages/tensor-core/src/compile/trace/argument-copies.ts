@@ -51,7 +51,7 @@ export function writeBack(
 export function takeOutOfArgumentCopies({ gradients }: Trace, argumentCopies: readonly Tensor[]): void {
   for (const { leaf } of gradients.touched) {
     const { grad } = leaf;
-    if (!grad || grad.isDisposed || leaf.isDisposed) continue;
+    if (!grad || grad.isDisposed) continue;
     if (!argumentCopies.some(({ storage }) => storage === grad.storage)) continue;
     leaf.grad = keep(contiguousCopy(grad));
     grad.dispose();
@@ -62,7 +62,7 @@ export function takeOutOfArgumentCopies({ gradients }: Trace, argumentCopies: re
 export function ownConstants({ storages }: Trace): void {
   storages.forEach((storage, number) => {
     const { dtype, byteLength, source } = storage;
-    if (source.kind !== 'constant' || byteLength === 0) return;
+    if (source.kind !== 'constant') return;
     using shared = new Tensor(source.storage.retain(), dtype, [byteLength / byteSize(dtype)]);
     using own = contiguousCopy(shared);
     storages[number] = { ...storage, source: { kind: 'constant', storage: own.storage.retain() } };

@@ -9,15 +9,14 @@ import { mapInstances } from './values.ts';
 export interface EscapedTensor {
   readonly what: string;
   readonly remedy: string;
-  readonly place: Place | null;
+  readonly place: Place | null | undefined;
 }
 
 /** A tensor that the function made and that is still alive, but neither in its result nor a gradient; null for none. */
 export function findEscapedTensor(trace: Trace, result: unknown): EscapedTensor | null {
   const handedOver = new Set<Tensor>();
   mapInstances(result, Tensor, (x) => handedOver.add(x));
-  for (const { leaf } of trace.gradients.touched)
-    if (!leaf.isDisposed && leaf.grad) handedOver.add(leaf.grad);
+  for (const { leaf } of trace.gradients.touched) if (leaf.grad) handedOver.add(leaf.grad);
   const references = new Map<Storage, number>();
   for (const { storage } of handedOver) references.set(storage, (references.get(storage) ?? 0) + 1);
   for (const storage of trace.madeStorages())
@@ -27,7 +26,7 @@ export function findEscapedTensor(trace: Trace, result: unknown): EscapedTensor 
 
 function describe(trace: Trace, storage: Storage): EscapedTensor {
   const { call, output } = trace.writerOf(storage) ?? {};
-  const place = call?.place ?? null;
+  const place = call?.place;
   const shape = formatShape(output?.shape ?? []);
   if (trace.gradients.taken.has(storage)) {
     const what = `the gradient of a leaf ${shape}, which the function has taken from it,`;

@@ -48,23 +48,19 @@ export class ExternalMemory {
   readonly #writtenArguments = new Map<number, Place | null>();
   readonly #captured = new Map<Storage, ExternalUse[]>();
   readonly #gradients: { readonly leaf: Tensor; readonly uses: ExternalUse[] }[] = [];
-  readonly #writes: boolean;
 
-  constructor({ calls, storages, written }: Pick<Graph, 'calls' | 'storages' | 'written'>) {
-    this.#writes = written.size > 0;
-    const uses = usesByStorage(calls);
-    storages.forEach(({ source }, number) => {
-      const own = uses.get(number) ?? [];
-      if (source.kind === 'argument' && written.has(number))
-        this.#writtenArguments.set(source.index, placeOfWrite(own));
-      if (source.kind === 'captured') this.#captured.set(source.storage, own);
-      if (source.kind === 'gradient') this.#gradients.push({ leaf: source.leaf, uses: own });
-    });
+  constructor({ calls, storages }: Pick<Graph, 'calls' | 'storages'>) {
+    for (const [number, uses] of usesByStorage(calls)) {
+      const { source } = storages[number]!;
+      const write = uses.find(({ isWritten }) => isWritten);
+      if (source.kind === 'argument' && write) this.#writtenArguments.set(source.index, write.place);
+      if (source.kind === 'captured') this.#captured.set(source.storage, uses);
+      if (source.kind === 'gradient') this.#gradients.push({ leaf: source.leaf, uses });
+    }
   }
 
   /** Throws, before anything is written, where an argument shares memory with what the graph writes elsewhere. */
   check(tensors: readonly Tensor[]): void {
-    if (!this.#writes) return;
     tensors.forEach((x, index) => {
       const isWritten = this.#writtenArguments.has(index);
       if (isWritten) checkWrittenArgument(x);
@@ -86,10 +82,6 @@ export class ExternalMemory {
 
 function meets(x: Tensor, { operand, isWritten }: ExternalUse, isArgumentWritten: boolean): boolean {
   return (isWritten || isArgumentWritten) && shareMemory(x, { ...operand, storage: x.storage });
-}
-
-function placeOfWrite(uses: readonly ExternalUse[]): Place | null {
-  return uses.find(({ isWritten }) => isWritten)?.place ?? null;
 }
 
 function usesByStorage(calls: Graph['calls']): Map<number, ExternalUse[]> {

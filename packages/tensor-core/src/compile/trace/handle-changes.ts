@@ -25,8 +25,8 @@ export class HandleChanges {
           'gradient, or pass a leaf that requires one.',
       );
     }
-    for (const { isDisposed, node, shape } of this.#written) {
-      if (isDisposed || node === null) continue;
+    for (const { isDisposed, shape } of this.#written) {
+      if (isDisposed) continue;
       throw new CompileError(
         `compile: a write leaves a history in a tensor ${formatShape(shape)} that the function found outside, and a replay ` +
           'records none: write inside noGrad(), or write detach() of it, or make the tensor inside.',

@@ -6,7 +6,6 @@ import type { Observer } from '../../op/observers.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { currentOpenRange } from '../../tensor/ranges/range.ts';
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
-import { isFloatingPoint } from '../../base/dtype.ts';
 import { formatShape } from '../../base/shape.ts';
 import { shareMemory } from '../../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../../tensor/storage/storage.ts';
@@ -145,9 +144,7 @@ export class Trace implements Tracing, Observer {
   }
 
   requirementRead(leaf: Tensor): void {
-    const { storage, dtype } = leaf;
-    if (isFloatingPoint(dtype) && storage.serial < this.#firstSerial && !this.#arguments.has(storage))
-      this.askedLeaves.add(leaf);
+    if (leaf.storage.serial < this.#firstSerial) this.askedLeaves.add(leaf);
   }
 
   requirementSet(leaf: Tensor, before: boolean): void {

@@ -34,7 +34,7 @@ export class TracedGradients {
   /** The gradient of a leaf is read or replaced; `used` are the storages that ops have taken before. */
   touch(leaf: Tensor, before: Tensor | null, used: { has(storage: Storage): boolean }): void {
     if (this.#touched.has(leaf)) return;
-    const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
+    const isPart = before !== null && !fillsStorage(before);
     const { gradientBuffer: buffer, hasGradientHooks: hadHooks } = leaf;
     this.#touched.set(leaf, { leaf, before, buffer, hadHooks, within: isPart ? before.storage : null });
     if (!before || isPart) return;
@@ -60,6 +60,6 @@ export class TracedGradients {
 }
 
 /** Whether a tensor fills its storage. */
-export function fillsStorage({ isContiguous, byteLength, storage, offset }: Tensor): boolean {
-  return isContiguous && offset === 0 && byteLength === storage.byteLength;
+export function fillsStorage({ isContiguous, byteLength, storage }: Tensor): boolean {
+  return isContiguous && byteLength === storage.byteLength;
 }

@@ -26,5 +26,5 @@ export function traced<T>(trace: Trace, fn: () => T): T {
 
 /** In the scope that called `traced`: whether a handle is one that the function made and returned, not one that it found. */
 export function isHandedOver({ scope: owner }: Tensor): boolean {
-  return owner !== null && owner === currentScope();
+  return owner === currentScope();
 }

@@ -103,7 +103,7 @@ export function mapInstances<I extends object>(
   replace: (instance: I) => unknown,
 ): unknown {
   if (value instanceof type) return replace(value);
-  if (typeof value !== 'object' || value === null || !isContainer(value)) return value;
+  if (!isContainer(value)) return value;
   if (Array.isArray(value)) return value.map((item) => mapInstances(item, type, replace));
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, mapInstances(item, type, replace)]),
@@ -113,8 +113,6 @@ export function mapInstances<I extends object>(
 /** Whether two values are deeply equal: arrays and plain objects by their contents, all else by Object.is. */
 export function holdsSame(value: unknown, other: unknown): boolean {
   if (Object.is(value, other)) return true;
-  if (typeof value !== 'object' || typeof other !== 'object' || value === null || other === null)
-    return false;
   if (!isContainer(value) || !isContainer(other)) return false;
   const [entries, others] = [Object.entries(value), Object.entries(other)];
   return (
@@ -131,7 +129,7 @@ export function checkResult(
   holders: ReadonlySet<object> = new Set(),
 ): void {
   if (value instanceof Tensor || value === undefined || value === null) return;
-  if (typeof value === 'object' && isContainer(value)) {
+  if (isContainer(value)) {
     if (holders.has(value))
       throw new CompileError(`${owner}: ${path} holds itself; return tensors without the circle.`);
     const inner = new Set([...holders, value]);
@@ -144,8 +142,10 @@ export function checkResult(
   );
 }
 
-function isContainer(value: object): boolean {
+/** Whether it is an array or a plain object. */
+function isContainer(value: unknown): value is readonly unknown[] | Readonly<Record<string, unknown>> {
   if (Array.isArray(value)) return true;
+  if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }

@@ -24,7 +24,7 @@ import { checkIndices } from '../support/check-indices.ts';
 import { kernelVariants } from '@roofline/cuda';
 import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
-import { rowPlan, vectorLength } from '../support/row-kernel.ts';
+import { planOfRows } from '../support/row-kernel.ts';
 import { logSoftmax } from './log-softmax.ts';
 import { logSoftmaxNode } from './softmax-graph.ts';
 
@@ -195,8 +195,7 @@ export function planRows(
   dtype: DType = tensors[0]!.dtype,
 ) {
   const [rows, columns] = tensors[0]!.shape as [number, number];
-  const most = 16 / byteSize(dtype);
-  const plan = rowPlan(dtype, columns, Math.min(most, vectorLength(columns, tensors)));
+  const plan = planOfRows(columns, tensors, undefined, dtype);
   const variant = { ...plan.defines, INDEX: storageType(targets.dtype) };
   return { rows, columns, variant, grid: [Math.ceil(rows / plan.rowsPerBlock), 1, 1] as const };
 }

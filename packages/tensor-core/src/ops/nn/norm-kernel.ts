@@ -13,7 +13,7 @@ import { denseWorkspace } from '../support/dense-memory.ts';
 import { noFusion } from '../support/no-fusion.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { foldRows } from './norm-fold.ts';
-import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
+import { type RowPlan, planOfRows } from '../support/row-kernel.ts';
 
 const forwardKernel = kernelVariants(kernelSource('nn/norm.cu'), 'norm_forward', {
   ...{ x: 'pointer', weight: 'pointer', bias: 'pointer', y: 'pointer', mean: 'pointer', rstd: 'pointer' },
@@ -71,7 +71,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   const columns = x.shape.at(-1)!;
   const rows = x.size / columns;
   const vectors = bias ? [x, y, weight, bias] : [x, y, weight];
-  const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
+  const { defines, rowsPerBlock } = planOfRows(columns, vectors);
   context.kernel(fusion.kernel(forwardKernel(variantOf(defines, tensors, y)))).launch(
     [Math.ceil(rows / rowsPerBlock), 1, 1],
     defines.BLOCK_THREADS,
@@ -112,8 +112,7 @@ function backwardPlan(
 ): BackwardPlan {
   const columns = weight.size;
   const rows = x.size / columns;
-  const length = vectorLength(columns, [x, dy, dx, weight]);
-  const plan = rowPlan(x.dtype, columns, length, backwardBudget);
+  const plan = planOfRows(columns, [x, dy, dx, weight], backwardBudget);
   const most = backwardBlocksPerMultiprocessor * multiprocessors;
   return { ...plan, rows, columns, blocks: Math.min(Math.ceil(rows / plan.rowsPerBlock), most) };
 }

@@ -11,6 +11,7 @@ export interface RowPlan {
   readonly defines: {
     readonly ELEMENT: string;
     readonly VECTOR_LENGTH: number;
+    readonly UNALIGNED_VECTORS: 0 | 1;
     readonly ROW_THREADS: number;
     readonly ROW_VECTORS: number;
     readonly BLOCK_THREADS: number;
@@ -32,13 +33,19 @@ const defaultBudget: RegisterBudget = { preferredElements: 16, mostElements: 32 
 
 /** The most elements, up to 16 bytes of them, that one load may take from each row of all `tensors`. */
 export function vectorLength(columns: number, tensors: readonly MemoryView[]): number {
-  let length = maxVectorBytes / byteSize(tensors[0]!.dtype);
-  while (length > 1 && !allowVectors(columns, tensors, length)) length /= 2;
+  let length = dividingLength(columns, tensors[0]!.dtype);
+  while (length > 1 && !areAligned(tensors, length)) length /= 2;
   return length;
 }
 
-function allowVectors(columns: number, tensors: readonly MemoryView[], length: number): boolean {
-  if (columns % length !== 0) return false;
+/** The most elements, up to 16 bytes of them, that divide a row. */
+function dividingLength(columns: number, dtype: DType): number {
+  let length = maxVectorBytes / byteSize(dtype);
+  while (columns % length !== 0) length /= 2;
+  return length;
+}
+
+function areAligned(tensors: readonly MemoryView[], length: number): boolean {
   for (const { address, dtype } of tensors) {
     if (!isAligned(address, Math.min(maxVectorBytes, length * byteSize(dtype)))) return false;
   }
@@ -48,13 +55,37 @@ function allowVectors(columns: number, tensors: readonly MemoryView[], length: n
 const dtypeCodes = 16;
 const plans = new WeakMap<RegisterBudget, Map<number, RowPlan>>();
 
-/** The plan for rows of `columns` elements of `dtype`, read in vectors of `length`; equal calls give one object. */
-export function rowPlan(dtype: DType, columns: number, length: number, budget = defaultBudget): RowPlan {
+/**
+ * The plan for rows of `tensors`, read as if they were of `dtype`. Which thread adds which elements follows from the rows' length
+ * alone, so that results do not depend on where in memory the rows begin.
+ */
+export function planOfRows(
+  columns: number,
+  tensors: readonly MemoryView[],
+  budget = defaultBudget,
+  dtype: DType = tensors[0]!.dtype,
+): RowPlan {
+  const length = dividingLength(columns, dtype);
+  return rowPlan(dtype, columns, length, budget, areAligned(tensors, length));
+}
+
+/**
+ * The plan for rows of `columns` elements of `dtype`, taken in vectors of `length`, which are loaded one by one unless `isAligned`;
+ * equal calls give one object.
+ */
+export function rowPlan(
+  dtype: DType,
+  columns: number,
+  length: number,
+  budget = defaultBudget,
+  isAligned = true,
+): RowPlan {
   let known = plans.get(budget);
   if (!known) plans.set(budget, (known = new Map()));
-  const key = (columns * (maxVectorBytes + 1) + length) * dtypeCodes + codeOf(dtype);
+  const key =
+    ((columns * (maxVectorBytes + 1) + length) * dtypeCodes + codeOf(dtype)) * 2 + Number(isAligned);
   let plan = known.get(key);
-  if (!plan) known.set(key, (plan = makePlan(dtype, columns, length, budget)));
+  if (!plan) known.set(key, (plan = makePlan(dtype, columns, length, budget, isAligned)));
   return plan;
 }
 
@@ -68,11 +99,11 @@ export function launchRows(
   tensors: Readonly<Record<string, MemoryView>>,
 ): void {
   const list = Object.values(tensors);
-  const { size, shape, dtype } = list[0]!;
+  const { size, shape } = list[0]!;
   if (size === 0) return;
   const columns = shape[shape.length - 1]!;
   const rows = size / columns;
-  const { defines, rowsPerBlock } = rowPlan(dtype, columns, vectorLength(columns, list));
+  const { defines, rowsPerBlock } = planOfRows(columns, list);
   const values: Record<string, number> = {};
   for (const name in tensors) values[name] = tensors[name]!.address;
   values.rows = rows;
@@ -82,13 +113,20 @@ export function launchRows(
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, kernel.byName(values));
 }
 
-function makePlan(dtype: DType, columns: number, length: number, budget: RegisterBudget): RowPlan {
+function makePlan(
+  dtype: DType,
+  columns: number,
+  length: number,
+  budget: RegisterBudget,
+  isAligned: boolean,
+): RowPlan {
   const { threads, vectors } = shareOut(columns / length, length, budget);
   const blockThreads = Math.max(threads, threads <= 32 ? sharedBlockThreads : 0);
   return {
     defines: {
       ELEMENT: storageType(dtype),
       VECTOR_LENGTH: length,
+      UNALIGNED_VECTORS: isAligned ? 0 : 1,
       ROW_THREADS: threads,
       ROW_VECTORS: vectors,
       BLOCK_THREADS: blockThreads,

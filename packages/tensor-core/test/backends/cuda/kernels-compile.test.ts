@@ -45,6 +45,7 @@ const rows = storageTypes.flatMap((element) => [
   row(element, element === 'float' ? 4 : 8, 256, 3),
   row(element, 1, 8, 1, 128),
   row(element, 1, 512, 0),
+  { ...row(element, 4, 16, 1, 128), UNALIGNED_VECTORS: 1 },
 ]);
 const with_ = (variants: readonly Definitions[], ...more: Definitions[]) =>
   variants.flatMap((variant) => more.map((defines) => ({ ...variant, ...defines })));

@@ -7,7 +7,11 @@ import {
   gapsIn,
   planArena,
 } from '../../../src/compile/cuda/arena-plan.ts';
+import { ArenaWorkspaces } from '../../../src/compile/cuda/arena.ts';
 import { fitIntoGaps, ordersToFit } from '../../../src/compile/cuda/first-fit.ts';
+import { madeBytes } from '../../../src/compile/cuda/made-bytes.ts';
+import { type SizedPart, longestFirst } from '../../../src/compile/cuda/sized-part.ts';
+import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { stackParts } from '../../../src/compile/cuda/skyline.ts';
 
 const calls = 12;
@@ -115,6 +119,93 @@ describe('stackParts', () => {
   });
 });
 
+/** Parts by their names, which say how many bytes each takes from which call to which. */
+function named(...names: readonly string[]) {
+  const parts = new Map(
+    names.map((name) => {
+      const [bytes, first, last] = name.split(/[@-]/).map(Number) as [number, number, number];
+      return [{ bytes, first, last }, name];
+    }),
+  );
+  return { parts: [...parts.keys()], nameOf: (sized: SizedPart) => parts.get(sized)! };
+}
+
+describe('ordersToFit', () => {
+  it('tries what is there at the fullest call first, what stays until the end, and all by size', () => {
+    const { parts, nameOf } = named('1@5-5', '2@1-3', '3@3-4', '4@2-5', '5@4-5', '6@0-2', '6@1-1', '6@0-0');
+    const orders = [...ordersToFit(parts, 3)].map((order) => order.map(nameOf));
+    expect(orders).toEqual([
+      ['2@1-3', '4@2-5', '3@3-4', '6@0-2', '6@0-0', '6@1-1', '5@4-5', '1@5-5'],
+      ['4@2-5', '3@3-4', '2@1-3', '6@0-2', '6@0-0', '6@1-1', '5@4-5', '1@5-5'],
+      ['4@2-5', '5@4-5', '1@5-5', '6@0-2', '6@0-0', '6@1-1', '3@3-4', '2@1-3'],
+      ['1@5-5', '5@4-5', '4@2-5', '3@3-4', '2@1-3', '6@0-2', '6@1-1', '6@0-0'],
+      ['6@0-2', '6@0-0', '6@1-1', '5@4-5', '4@2-5', '3@3-4', '2@1-3', '1@5-5'],
+    ]);
+  });
+
+  it('of those that end together, tries what begins first', () => {
+    const { parts, nameOf } = named('4@3-5', '3@1-5', '2@0-5');
+    const [, byEnd] = [...ordersToFit(parts, 3)];
+    expect(byEnd!.map(nameOf)).toEqual(['2@0-5', '3@1-5', '4@3-5']);
+  });
+});
+
+describe('ordersToFit and stackParts', () => {
+  it('prefer what is needed for longer, where parts are of one size or end together', () => {
+    const { parts, nameOf } = named('1@0-0', '1@1-3');
+    expect([...ordersToFit(parts, 9)].at(-1)!.map(nameOf)).toEqual(['1@1-3', '1@0-0']);
+    const stack = named('1@3-5', '1@0-5', '2@0-3', '1@4-4');
+    const heights = [...stackParts(stack.parts)].map(([sized, height]) => [stack.nameOf(sized), height]);
+    expect(heights).toEqual([['1@0-5', 0], ['1@3-5', 1], ['1@4-4', 2], ['2@0-3', 2]]); // prettier-ignore
+  });
+});
+
+describe('fitIntoGaps', () => {
+  it('fills a gap to the last byte, with what is needed when that is free', () => {
+    const { parts, nameOf } = named('3@0-1', '2@0-9', '3@3-4', '1@4-6', '2@5-9', '1@0-2');
+    const offsets = [...fitIntoGaps(parts)].map(([sized, offset]) => [nameOf(sized), offset]);
+    expect(offsets).toEqual([['3@0-1', 0], ['2@0-9', 3], ['3@3-4', 0], ['1@4-6', 5], ['2@5-9', 0], ['1@0-2', 5]]); // prettier-ignore
+  });
+});
+
+describe('longestFirst', () => {
+  it('sorts by how long parts are needed, then by their size', () => {
+    const { parts, nameOf } = named('9@0-1', '1@2-6', '2@0-4', '5@7-8');
+    expect(parts.toSorted(longestFirst).map(nameOf)).toEqual(['2@0-4', '1@2-6', '9@0-1', '5@7-8']);
+  });
+});
+
+describe('the workspaces of a call', () => {
+  it('are apart, and in the smallest gap that has room', () => {
+    const workspaces = new ArenaWorkspaces(
+      () => [
+        { offset: 0, byteLength: 2048 },
+        { offset: 4096, byteLength: 1024 },
+      ],
+      10_000,
+    );
+    const taken = [700, 512, 1, 600, 1, 1].map((bytes) => workspaces.take(bytes)?.address ?? null);
+    expect(taken).toEqual([14_096, 10_000, 10_512, 11_024, null, null]);
+    expect(workspaces.asked).toEqual([700, 512, 1, 600, 1, 1]);
+  });
+});
+
+describe('madeBytes', () => {
+  it('counts what calls write of what the graph makes, once, without workspaces', () => {
+    const storages = [
+      { byteLength: 1, source: { kind: 'made' } },
+      { byteLength: 2, source: { kind: 'captured' } },
+      { byteLength: 4, source: { kind: 'made' }, isWorkspace: true },
+      { byteLength: 8, source: { kind: 'made' } },
+      { byteLength: 16, source: { kind: 'made' } },
+    ];
+    const calls = [[0, 1], [2, 3], [0]].map((numbers) => ({
+      outputs: numbers.map((storage) => ({ storage })),
+    }));
+    expect(madeBytes({ storages, calls } as unknown as Graph)).toBe(1 + 8);
+  });
+});
+
 describe('gapsIn', () => {
   it('gives everything that no call of a span needs', () => {
     fc.assert(
@@ -125,6 +216,7 @@ describe('gapsIn', () => {
         const gaps = gapsIn(placed, span, bytes);
         const lying = placed.filter(({ first, last }) => first <= span.last && span.first <= last);
         for (const gap of gaps) {
+          expect(gap.byteLength).toBeGreaterThan(0);
           expect(gap.offset % 512).toBe(0);
           for (const other of [...lying, ...gaps]) if (other !== gap) expect(areApart(gap, other)).toBe(true);
         }

@@ -2,8 +2,11 @@ import { describe, expect, it } from 'vitest';
 import {
   type Tensor,
   add,
+  addInPlace,
   cast,
   compile,
+  copyInPlace,
+  empty,
   exp,
   matmul,
   mul,
@@ -59,6 +62,24 @@ describe('the memory of an input that is no longer needed', () => {
     ['it is read in another order', again((y) => [exp(transpose(y))]), [null, null]],
     ['it is read in two orders', again((y) => [add(y, transpose(y))]), [null, null]],
     ['a part of it is read', again((y) => [exp(slice(y, 0, 0, 8))]), [null, null]],
+    [
+      'what is written was there before',
+      again((y) => {
+        const z = exp(y);
+        addInPlace(y, z);
+        return [y];
+      }),
+      [null, null, null],
+    ],
+    [
+      'a part is written',
+      again((y) => {
+        const z = empty([2 * rows, columns]);
+        copyInPlace(slice(z, 0, 0, rows), y);
+        return [z];
+      }),
+      [null, null],
+    ],
     ['the op is not element-wise', again((y) => [softmax(y)]), [null, null]],
   ])('stays where %s', (_, fn, expected) => expect(inputsTakenOver(fn)).toEqual(expected));
 

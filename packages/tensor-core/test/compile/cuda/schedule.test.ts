@@ -65,7 +65,12 @@ describe('scheduleGraph', () => {
     expect(fewer.bytes).toBe(all.bytes - copyBytes);
     // After the first product, whose input needs no gradient, nothing reads the first weight.
     expect([0, 1, 2].map(fewer.carries)).toEqual([false, true, true]);
-    expect(planned(fewer.bytes - 1).copies).toBe(1);
+    const one = planned(fewer.bytes - 1);
+    expect(one.copies).toBe(1);
+    // Backward passes read the last weight first.
+    expect([0, 1, 2].map(one.carries)).toEqual([false, true, false]);
+    // One copy is exactly what is too much.
+    expect(planned(all.bytes - copyBytes + negligibleBytes).copies).toBe(2);
   });
 
   it('carries none rather than more than the function held, and no fewer than take less memory', () => {
