@@ -1,14 +1,9 @@
 import type { Table } from '@roofline/reports';
 import type { Measurement } from '../../report/measurement.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
-import { expandCells, stepParameters } from '../e2e/parameters.ts';
+import { stepSweepOf } from '../e2e/parameters.ts';
 import { profileOf, type ProfileMeasurement } from './interpret.ts';
-import {
-  profileParameters,
-  type ProfileCell,
-  type ProfileParameters,
-  type ProfileSettings,
-} from './parameters.ts';
+import { profileSettings, type ProfileCell } from './parameters.ts';
 import { compiledProfileTable } from './report/compiled-table.ts';
 import { kernelTimeCheckTable } from './report/kernel-time-check.ts';
 import { besidePeerTable, topKernelsTable } from './report/peer-tables.ts';
@@ -39,13 +34,8 @@ const check = of((profiles) => kernelTimeCheckTable(profiles));
 export const profileBenchmark = defineBenchmark({
   name: 'profile',
   title: 'Kernel profile',
-  parameters: profileParameters,
-  cell: stepParameters,
+  ...stepSweepOf(profileSettings),
   result: profileResult,
-  settings: ({ warmup, steps, seed, phase, range, peer }: ProfileParameters): ProfileSettings => ({
-    ...{ warmup, steps, seed, phase, range, peer },
-  }),
-  expand: (parameters: ProfileParameters): ProfileCell[] => expandCells(parameters),
   samplesMs: ({ profiledMs }) => profiledMs,
   table: (cells) => kernelTable(cells.map(profileOf)),
   overview: [

@@ -1,3 +1,4 @@
+import { cellSchema } from '../../parameters/cell-schema.ts';
 import type { CellRecord } from '../../records/record.ts';
 import { workedOut, type Measurement } from '../../report/measurement.ts';
 import { wayWords } from '../e2e/parameters.ts';
@@ -5,6 +6,8 @@ import { kernelSpans, phaseOf, selectSpans, type KernelSpan } from './kernel-spa
 import { profileSettings, type ProfileCell, type ProfileSettings } from './parameters.ts';
 import { peerKernels, type PeerKernel } from './peer/peer-kernels.ts';
 import type { MeasuredPeer, ProfileResult } from './result.ts';
+
+const settingsSchema = cellSchema(profileSettings);
 
 /** A record with its kernels put together. `profiled` is null unless status is `ok`. */
 export interface ProfileMeasurement {
@@ -35,7 +38,7 @@ export interface ProfiledPeer {
 /** A measurement with its kernels put together, once for all that shows them. */
 export const profileOf = workedOut(
   ({ record, cell, result }: Measurement<ProfileCell, ProfileResult>): ProfileMeasurement => {
-    const settings = profileSettings.parse(record.settings);
+    const settings = settingsSchema.parse(record.settings);
     if (result === null) return { cell, settings, record, profiled: null };
     const spans = kernelSpans(result.steps);
     const selected = selectSpans(spans, settings);

@@ -4,7 +4,7 @@ import { attentionFunction } from '../../../src/attention/attention-function.ts'
 import {
   describeCell,
   e2eCell,
-  e2eParameters,
+  e2eSweep,
   expandCells,
   type E2eCell,
   stepNames,
@@ -29,7 +29,7 @@ const { attention: _, peerAttention: __, ...olderCell } = toyCell;
 describe('the attention of a cell', () => {
   const sweep = (peer: { name: 'torch'; version: string } | null) =>
     expandCells(
-      e2eParameters.parse({
+      e2eSweep.parameters.parse({
         model: [{ size: toyCell.size, shape: toyCell.shape }],
         ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'] },
         attention: ['plain', 'flash'],
