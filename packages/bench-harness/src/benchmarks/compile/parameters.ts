@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { parameter } from '../../parameters/parameter.ts';
+import { parameter, withFlag } from '../../parameters/parameter.ts';
 import type { ValuesOf } from '../../parameters/sweep.ts';
 import { expandCells, stepSettings, stepSweepOf, type E2eCell } from '../e2e/parameters.ts';
 
 const { steps, seed } = stepSettings;
 export const compileSettings = {
-  ...{ steps, seed },
+  steps: withFlag(steps, { describe: 'Steps to time, once compiled' }),
+  seed,
   /** On a GPU, compile in two processes more: with no kernel compiled yet, and with all in the cache. */
   coldAndWarm: parameter(z.boolean()),
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { cellSchema } from '../../parameters/cell-schema.ts';
-import { parameter } from '../../parameters/parameter.ts';
+import { parameter, withFlag } from '../../parameters/parameter.ts';
 import { sweepOf, type ValuesOf } from '../../parameters/sweep.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { modelShape, namedModel } from '../../model/shape.ts';
@@ -46,10 +46,14 @@ export type DdpCell = z.infer<typeof ddpCell>;
 const { size: _, shape: __, ...ddpSwept } = ddpCellParameters;
 export { ddpSwept };
 
+const { warmup, steps, seed } = stepSettings;
 export const ddpSettings = {
-  backend: parameter(z.enum(ddpBackends)),
+  backend: parameter(z.enum(ddpBackends), {
+    flag: { describe: 'gloo on the CPU, nccl on GPUs; as --device says if not given' },
+  }),
   bucketBytes: parameter(count),
-  ...stepSettings,
+  warmup: withFlag(warmup, { default: '3' }),
+  ...{ steps, seed },
   peer: parameter(peerSetting),
 };
 export type DdpSettings = ValuesOf<typeof ddpSettings>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { namedModel } from '../../model/shape.ts';
 import { cellSchema } from '../../parameters/cell-schema.ts';
-import { parameter } from '../../parameters/parameter.ts';
+import { parameter, withFlag } from '../../parameters/parameter.ts';
 import { sweepOf, type ValuesOf } from '../../parameters/sweep.ts';
 import { e2eCell, expandCells, stepParameters, stepSettings } from '../e2e/parameters.ts';
 
@@ -34,11 +34,22 @@ export function isInstrumentCell(cell: OverheadCell): cell is InstrumentCell {
 
 const { warmup, seed } = stepSettings;
 export const overheadSettings = {
-  /** Calls of one sample: as many as the device's queue takes without making the host wait. */
-  calls: parameter(z.int().positive()),
-  /** Samples of an op, and rounds of the instruments; `warmup` rounds go before those. */
-  repeats: parameter(z.int().positive()),
-  ...{ warmup, seed },
+  /** As many as the device's queue takes without making the host wait. */
+  calls: parameter(z.int().positive(), {
+    flag: { default: '500', describe: 'Calls of one repeat of an op' },
+  }),
+  repeats: parameter(z.int().positive(), {
+    flag: {
+      ...{
+        default: '20',
+        describe: 'Repeats of an op, and rounds of the instruments, that the median is of',
+      },
+    },
+  }),
+  warmup: withFlag(warmup, {
+    ...{ default: '3', describe: 'Rounds of the instruments before those that count' },
+  }),
+  seed,
 };
 export type OverheadSettings = ValuesOf<typeof overheadSettings>;
 

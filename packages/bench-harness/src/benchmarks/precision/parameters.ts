@@ -24,8 +24,9 @@ export const studies = ['accumulation', 'dtypes', 'accuracy', 'loss', 'speed'] a
 export const precisionSettings = {
   ...stepSettings,
   peer: parameter(peerSetting),
-  /** Steps of the loss curves. */
-  lossSteps: parameter(z.int().positive()),
+  lossSteps: parameter(z.int().positive(), {
+    flag: { default: '200', describe: 'Steps of the loss curves' },
+  }),
 };
 export type PrecisionSettings = ValuesOf<typeof precisionSettings>;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parameter } from '../../parameters/parameter.ts';
+import { parameter, withFlag } from '../../parameters/parameter.ts';
 import type { ValuesOf } from '../../parameters/sweep.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { stepSettings, type E2eCell } from '../e2e/parameters.ts';
@@ -9,8 +9,12 @@ export type PhaseChoice = (typeof phases)[number];
 
 /** How steps are profiled, and what is reported of each. */
 export const profileSettings = {
-  ...stepSettings,
-  phase: parameter(z.enum(phases)),
+  warmup: withFlag(stepSettings.warmup, { default: '3' }),
+  steps: withFlag(stepSettings.steps, { default: '3', describe: 'Steps to profile' }),
+  seed: stepSettings.seed,
+  phase: parameter(z.enum(phases), {
+    flag: { default: 'all', describe: 'Only the kernels of this phase' },
+  }),
   /** Only kernels inside ranges whose name this pattern matches; null for all. `*` stands for any text. */
   range: parameter(z.string().nullable()),
   peer: parameter(peerSetting.default(null)),
