@@ -1,4 +1,4 @@
-import type { Column } from '@roofline/reports';
+import type { Column, Row } from '@roofline/reports';
 import type { JsonObject } from '../records/json.ts';
 import type { ColumnOf } from './declared-table.ts';
 import type { Measurement } from './measurement.ts';
@@ -70,15 +70,18 @@ export function achievedColumns<Item>(
 type Value<Item> = ColumnOf<Item>['value'];
 type More<Item> = Partial<Omit<ColumnOf<Item>, 'key' | 'label' | 'value'>>;
 
-/** Makes columns of one kind: key, label, value, and what else there is to say. */
-function ofKind(kind: Pick<Column, 'kind' | 'unit' | 'align'>) {
-  return <Item>(key: string, label: string, value: Value<Item>, more: More<Item> = {}): ColumnOf<Item> => ({
-    ...kind,
-    key,
-    label,
-    value,
-    ...more,
-  });
+/** Makes columns of one kind: key, label, value if that is not the item's member of that key, and what else there is to say. */
+interface MakeColumn {
+  <Item>(key: string, label: string, value: Value<Item>, more?: More<Item>): ColumnOf<Item>;
+  <Item>(key: keyof Item & string, label: string, more?: More<Item>): ColumnOf<Item>;
+}
+
+function ofKind(kind: Pick<Column, 'kind' | 'unit' | 'align'>): MakeColumn {
+  return <Item>(key: string, label: string, read: Value<Item> | More<Item> = {}, more: More<Item> = {}) => {
+    const named = { ...kind, key, label };
+    if (typeof read === 'function') return { ...named, value: read, ...more };
+    return { ...named, value: (item: Item) => (item as Row)[key], ...read };
+  };
 }
 
 export const column = {
