@@ -11,6 +11,7 @@ import {
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { ffi } from '@roofline/cuda/host';
+import { orUsageError } from '../attempt.ts';
 import { UsageError } from '../errors.ts';
 
 /** What a lock of ours holds; older versions wrote JSON. */
@@ -49,12 +50,10 @@ export function lockFolder(folder: string): () => void {
 const remedy = 'Remove it, or take another --out.';
 
 function openLock(path: string): number {
-  try {
-    return openSync(path, 'a+');
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`Cannot make the lock ${path} (${code}). ${remedy}`, { cause });
-  }
+  return orUsageError(
+    () => openSync(path, 'a+'),
+    (code) => `Cannot make the lock ${path} (${code}). ${remedy}`,
+  );
 }
 
 let flock: ((file: number, operation: number) => number) | null = null;
