@@ -3,7 +3,7 @@ import type { CellContext } from '../../../runner/cell-task.ts';
 import { countSteps } from '../../../measuring/count-steps.ts';
 import { describeFailure, prepareCell, startPeer } from '../../../peer/cell-peer.ts';
 import { PeerError } from '../../../peer/python-peer.ts';
-import type { PeerStepProfile, TorchPeer } from '../../../peer/torch-peer.ts';
+import type { PeerStepProfile, StepPeer } from '../../../peer/step-peer.ts';
 import type { ProfileCell, ProfileSettings } from '../parameters.ts';
 import type { PeerProfile } from '../result.ts';
 
@@ -13,7 +13,7 @@ export async function profilePeer(
   context: CellContext<ProfileSettings>,
   device: Device,
 ): Promise<PeerProfile> {
-  const peer = startPeer(device);
+  const peer = startPeer('torch', device);
   try {
     const description = await prepareCell(peer, cell, context, device);
     return { status: 'ok', ...description, ...(await profileSteps(peer, context)) };
@@ -27,7 +27,7 @@ export async function profilePeer(
 
 /** Plain steps before a profiler is attached, then profiled ones, as ours. */
 async function profileSteps(
-  peer: TorchPeer,
+  peer: StepPeer,
   { settings, progress }: CellContext<ProfileSettings>,
 ): Promise<{ steps: PeerStepProfile[]; plainMs: number[] }> {
   const { warmup, steps } = settings;
