@@ -1,4 +1,5 @@
 import type { Column, Row } from '@roofline/reports';
+import { formatInterval, type RatioEstimate } from '../measuring/statistics.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { ColumnOf } from './declared-table.ts';
 import type { Measurement } from './measurement.ts';
@@ -95,3 +96,24 @@ export const column = {
   /** Milliseconds, shown in them. */
   ms: ofKind({ kind: 'duration', unit: 'ms' }),
 };
+
+/** A ratio, and next to it its interval. */
+export function ratioColumns<Item>(
+  key: string,
+  label: string,
+  of: (item: Item) => RatioEstimate | null | undefined,
+  { description, interval }: { readonly description: string; readonly interval?: string },
+): ColumnOf<Item>[] {
+  const shown = 'filled';
+  const intervalOf = (item: Item) => {
+    const ratio = of(item);
+    return ratio && formatInterval(ratio);
+  };
+  return [
+    column.ratio(key, label, (item) => of(item)?.ratio, { emphasis: 'strong', shown, description }),
+    column.text(`${key}Interval`, '95 % interval', intervalOf, {
+      ...{ align: 'right', qualifies: key, shown },
+      ...(interval !== undefined && { description: interval }),
+    }),
+  ];
+}
