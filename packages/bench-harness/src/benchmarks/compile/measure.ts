@@ -1,4 +1,3 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import {
   device as openDevice,
   formatShape,
@@ -6,6 +5,7 @@ import {
   type CompileExplanation,
 } from '@roofline/tensor-core';
 import { canonicalJson } from '../../records/json.ts';
+import { stepRunner } from '../../measuring/step-runner.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import { measureCompileTimes } from './compile-times.ts';
@@ -24,17 +24,16 @@ export async function measureCompile(
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();
   const { call, compiled, compilation } = workload.program!;
-  const [deviceMs, hostMs]: [number[], number[]] = [[], []];
-  for (let step = 0; step < settings.steps; step++) {
+  const run = stepRunner(progress, { warmup: 0, steps: settings.steps });
+  const times = await run(settings.steps, () => {
     device.synchronize();
     const start = device.recordEvent();
     const calledMs = performance.now();
     call();
-    hostMs.push(performance.now() - calledMs);
-    deviceMs.push(device.recordEvent().elapsedMs(start));
-    progress(step + 1, settings.steps, 'steps');
-    await turnOfTheEventLoop();
-  }
+    const hostMs = performance.now() - calledMs;
+    return { hostMs, deviceMs: device.recordEvent().elapsedMs(start) };
+  });
+  const [deviceMs, hostMs] = [times.map((step) => step.deviceMs), times.map((step) => step.hostMs)];
   // The program that ran last: an optimizer's first step has one of its own.
   return { compilation, compileTimes, ...described(compiled.explain().at(-1)!), deviceMs, hostMs };
 }

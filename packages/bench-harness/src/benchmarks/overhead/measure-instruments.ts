@@ -1,8 +1,7 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, profile, recordMemory, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
-import { countSteps } from '../../measuring/count-steps.ts';
+import { stepRunner } from '../../measuring/step-runner.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { InstrumentCell, OverheadSettings } from './parameters.ts';
 import type { InstrumentName, InstrumentResult } from './result.ts';
@@ -22,7 +21,6 @@ export async function measureInstruments(
     // What a step leaves behind, garbage above all, must not slow down the next one: an untimed one goes between.
     step();
     keepInstrumented(result[name], await readStep(instruments[name], device, step));
-    await turnOfTheEventLoop();
   };
   const beforeProfiling = async (result: InstrumentResult): Promise<void> => {
     step();
@@ -34,19 +32,15 @@ export async function measureInstruments(
     await timed('profilerAtRest', result);
   };
 
-  const rounds = settings.warmup + settings.repeats;
   const [warmup, result] = [noSteps(), noSteps()];
   const parts = [
     { name: 'rounds without profiler', round: beforeProfiling },
     { name: 'rounds with profiler', round: fromThenOn },
   ];
   for (const { name, round } of parts) {
-    const roundDone = countSteps(progress, { warmup: settings.warmup, steps: settings.repeats, name });
-    for (let done = 0; done < rounds; done++) {
-      const isWarmup = done < settings.warmup;
-      await round(isWarmup ? warmup : result);
-      roundDone();
-    }
+    const run = stepRunner(progress, { warmup: settings.warmup, steps: settings.repeats, name });
+    await run(settings.warmup, () => round(warmup));
+    await run(settings.repeats, () => round(result));
   }
   return result;
 }
