@@ -20,3 +20,12 @@ export function stepRunner(...counted: Parameters<typeof countSteps>): RunSteps 
     return results;
   };
 }
+
+/** What steps gave, as lists: the samples of each of their numbers. */
+export function samplesOf<Name extends string>(
+  steps: readonly Readonly<Record<Name, number>>[],
+): Record<Name, number[]> {
+  const names = Object.keys(steps[0] ?? {}) as Name[];
+  const lists = names.map((name) => [name, steps.map((step) => step[name])] as const);
+  return Object.fromEntries(lists) as Record<Name, number[]>;
+}

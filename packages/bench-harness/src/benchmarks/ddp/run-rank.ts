@@ -1,6 +1,6 @@
 import { initProcessGroup } from '@roofline/collectives';
 import { device as openDevice } from '@roofline/tensor-core';
-import { stepRunner } from '../../measuring/step-runner.ts';
+import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks } from '../../measuring/timing.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
@@ -48,22 +48,10 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const { bucketBytes, copiedBytes, parameterCount } = training;
   const profiledPass = await training.profile();
   const result: RankResult = {
-    ...{ rank, times: timesOf(samples), memory: { ...memory, peakBytes } },
+    ...{ rank, times: samplesOf(samples), memory: { ...memory, peakBytes } },
     ...{ bucketBytes, copiedBytes, parameterCount, threads, profiledPass },
     peer: peer ? await peer.finish() : null,
   };
   sendRankEvent({ type: 'result', result });
   group.dispose();
-}
-
-/** Each of the times over all steps. */
-function timesOf(samples: readonly StepSample[]): RankResult['times'] {
-  const of = (name: keyof StepSample) => samples.map((sample) => sample[name]);
-  return {
-    stepMs: of('stepMs'),
-    synchronizedMs: of('synchronizedMs'),
-    localMs: of('localMs'),
-    optimizerMs: of('optimizerMs'),
-    communicationMs: of('communicationMs'),
-  };
 }
