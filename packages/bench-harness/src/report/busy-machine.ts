@@ -1,6 +1,5 @@
-import { formatNumber } from '@roofline/reports';
+import { formatNumber, type Note } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
-import type { Note } from './note.ts';
 import { listSome } from './values-in-words.ts';
 
 /** Above this share of a machine's processors, other work is likely to have lengthened times. */

@@ -1,5 +1,5 @@
+import type { Note } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
-import type { Note } from './note.ts';
 
 /**
  * Warns of records that were measured by more than one state of the code, as where a sweep was resumed after a change: their

@@ -1,7 +1,6 @@
-import { formatPercent } from '@roofline/reports';
+import { formatPercent, type Note } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
 import type { Throttling } from '../records/throttling.ts';
-import type { Note } from './note.ts';
 import { listSome } from './values-in-words.ts';
 
 /** Below this share of the time a limit lengthens no time by what anyone would see. */

@@ -1,13 +1,11 @@
 import { availableParallelism } from 'node:os';
-import { peerChoice } from '../../cli/flags/choices.ts';
+import { askedPeer, peerChoice } from '../../cli/flags/peer-flag.ts';
 import { ranksDeviceFlag } from '../../cli/flags/device-flag.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { parseList, parsePositiveNumber, single } from '../../cli/option-values.ts';
-import { showWhile } from '../../cli/show-while.ts';
 import { chooseBackend, requireBackend } from '../../device/require-backend.ts';
 import { UsageError } from '../../errors.ts';
 import { combinations } from '../../parameters/cell-schema.ts';
-import { findPeer } from '../../peer/peer-setting.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { type CollectiveShape, pieceCount } from './operations.ts';
 import {
@@ -63,7 +61,7 @@ export const allreduceCommand = benchmarkCommand('allreduce', {
     const cells = { ...swept, backend, ranks, bytes };
     checkElements(cells);
     for (const each of backend) await requireBackend(each);
-    const peer = args.peer === undefined ? null : await showWhile('Looking for PyTorch', findPeer);
+    const peer = await askedPeer(args);
     const usual = onGpu ? { warmup: 5, iterations: 20 } : { warmup: 1, iterations: 4 };
     const settings = { ...usual, ...settingsBy(collectiveSettingParameters, args) };
     return {

@@ -1,11 +1,10 @@
 import { ranksDeviceFlag } from '../../cli/flags/device-flag.ts';
+import { askedPeer } from '../../cli/flags/peer-flag.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { parsePositiveNumber } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';
-import { showWhile } from '../../cli/show-while.ts';
 import { chooseBackend, requireBackend } from '../../device/require-backend.ts';
 import { chooseModels, modelFlags, sizeFlag } from '../../model/flags.ts';
-import { findPeer } from '../../peer/peer-setting.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { torchFlag } from '../e2e/flags.ts';
 import { ddpSettings, ddpSwept } from './parameters.ts';
@@ -38,7 +37,7 @@ export const ddpCommand = benchmarkCommand('ddp', {
     const backend = await chooseBackend({ given: settings.backend, device: args.device, ranks });
     await requireBackend(backend);
     const model = await chooseModels(args, 'tiny');
-    const peer = args.peer === undefined ? null : await showWhile('Looking for PyTorch', findPeer);
+    const peer = await askedPeer(args);
     const bucketBytes = Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER);
     return {
       parameters: () => ({ ...{ model, ...swept, ...settings }, backend, peer, bucketBytes }),

@@ -1,6 +1,6 @@
 import { attentionsOf } from '../../attention/kinds.ts';
 import type { Flag } from '../../cli/command.ts';
-import { peerChoice } from '../../cli/flags/choices.ts';
+import { askedPeer, peerChoice } from '../../cli/flags/peer-flag.ts';
 import { settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import type { GivenArguments } from '../../cli/flags/parameter-flags.ts';
 import { showWhile } from '../../cli/show-while.ts';
@@ -9,7 +9,7 @@ import { executionsOf } from '../../execution/kinds.ts';
 import type { NamedModel } from '../../model/shape.ts';
 import type { Parameters } from '../../parameters/parameter.ts';
 import { peerNames, peerTitles, type PeerName } from '../../peer/kinds.ts';
-import { findPeer, findStepPeers, type PeerSetting, type StepPeersSetting } from '../../peer/peer-setting.ts';
+import { findStepPeers, type PeerSetting, type StepPeersSetting } from '../../peer/peer-setting.ts';
 import { ownSwept, stepSwept } from './parameters.ts';
 
 /** The flags of swept steps of ours alone, besides their model. */
@@ -43,7 +43,7 @@ export function stepsBy<const Settings extends Parameters>(
 export async function choosePeer(args: GivenArguments): Promise<PeerSetting> {
   const asked = args['peer'] !== undefined;
   checkPeerWays(args, asked ? ['torch'] : [], ['torch']);
-  return asked ? showWhile('Looking for PyTorch', findPeer) : null;
+  return askedPeer(args);
 }
 
 /** The peers that the flags of e2e ask for. Throws UsageError where they cannot be had. */

@@ -2,7 +2,7 @@ import { shapeParameters } from '../../attention/shape.ts';
 import { passes } from '../../attention/work.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
 import type { Flags } from '../../cli/command.ts';
-import { peerChoice } from '../../cli/flags/choices.ts';
+import { askedPeer, peerChoice } from '../../cli/flags/peer-flag.ts';
 import {
   settingFlagsOf,
   settingsBy,
@@ -10,9 +10,7 @@ import {
   sweptFlagsOf,
   type GivenArguments,
 } from '../../cli/flags/parameter-flags.ts';
-import { showWhile } from '../../cli/show-while.ts';
 import { UsageError } from '../../errors.ts';
-import { findPeer } from '../../peer/peer-setting.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { flashDefaults, flashSettingParameters, leaderboard } from './parameters.ts';
 
@@ -59,7 +57,7 @@ export const flashCommand = benchmarkCommand('flash', {
   load: async () => (await import('./benchmark.ts')).flashBenchmark,
   async plan(args) {
     checkFlags(args);
-    const peer = args.peer === undefined ? null : await showWhile('Looking for PyTorch', findPeer);
+    const peer = await askedPeer(args);
     const shape = args.leaderboard ? leaderboard : { ...usual, ...sweptBy(shapeParameters, args) };
     const settings = {
       passes,

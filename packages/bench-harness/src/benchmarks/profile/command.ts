@@ -1,4 +1,4 @@
-import { peerChoice } from '../../cli/flags/choices.ts';
+import { peerChoice } from '../../cli/flags/peer-flag.ts';
 import { settingFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { single } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';

@@ -5,7 +5,7 @@ import { AdamW } from '@roofline/optim';
 import { languageModelLoss, loadTensors, saveCheckpoint, TransformerLM } from '@roofline/transformer';
 import type { CellTask } from '../../runner/cell-task.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
-import { findTorchPython } from '../find-python.ts';
+import { findPython } from '../find-python.ts';
 import { runPythonProgram } from '../python-program.ts';
 import type { AgreeJob, AgreeResult } from './agree-job.ts';
 import { relativeError } from './relative-error.ts';
@@ -14,11 +14,11 @@ import { relativeError } from './relative-error.ts';
 export const agreeTask: CellTask<AgreeJob, Record<string, never>, AgreeResult> = {
   name: 'agree',
   async measure(job, { deviceLabel }) {
-    const python = await findTorchPython();
+    const { executable, versions } = await findPython(['torch']);
     using folder = temporaryFolder('agree');
     const ours = runOurs(job, deviceLabel, folder.path);
-    const theirs = await runTorch(python.executable, job, deviceLabel, folder.path);
-    return { torch: python.torchVersion, ...compare(ours, theirs) };
+    const theirs = await runTorch(executable, job, deviceLabel, folder.path);
+    return { torch: versions[0]!, ...compare(ours, theirs) };
   },
 };
 
