@@ -29,7 +29,7 @@ export function benchmarkCommand<const F extends Flags>(
   name: string | ((args: Arguments<F>) => string),
   { flags, examples, load, plan, written }: BenchmarkCommand<F>,
 ): Command {
-  const command: Command = {
+  return {
     flags: { ...flags, device: flags['device'] ?? deviceFlag.device, ...sweepFlags },
     examples,
     async run(words) {
@@ -44,5 +44,4 @@ export function benchmarkCommand<const F extends Flags>(
       return exitCode;
     },
   };
-  return command;
 }
