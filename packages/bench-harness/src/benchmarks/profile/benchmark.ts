@@ -9,11 +9,12 @@ import { claim, explainExecutions, leadChart } from './report/lead.ts';
 import { cellSections, profileNotes } from './report/sections.ts';
 import { emptySelections, profileSummary } from './report/summary.ts';
 import { attentionTables, kernelTable, matmulTables, stepTables } from './report/tables.ts';
+import { unitTables } from './report/units.ts';
 import { profileResult } from './result.ts';
 
 /** How the time of a step is spent, in all cells. */
 const overview = [
-  ...[stepTables, profileNotes, matmulTables, attentionTables],
+  ...[stepTables, profileNotes, matmulTables, unitTables, attentionTables],
   ...[besidePeerTables, compiledTables, kernelTimeCheckTables],
 ];
 
