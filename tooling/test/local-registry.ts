@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
@@ -25,6 +27,8 @@ export interface LocalRegistry extends AsyncDisposable {
   readonly url: string;
   /** Every version, in the order in which they came. */
   readonly published: readonly Manifest[];
+  /** Has the packages of these tarballs, as if they had been published before. */
+  takeTarballs(paths: readonly string[]): void;
   /** The environment variables by which a job of GitHub's proves to be the workflow that this registry trusts. */
   readonly workflow: NodeJS.ProcessEnv;
 }
@@ -91,6 +95,7 @@ export async function openRegistry(): Promise<LocalRegistry> {
   return {
     url,
     published,
+    takeTarballs: (paths) => paths.forEach((path) => keep(packumentOf(path, url))),
     workflow: {
       GITHUB_ACTIONS: 'true',
       ACTIONS_ID_TOKEN_REQUEST_URL: `${url.slice(0, -1)}${identityRequest}?api-version=2`,
@@ -101,5 +106,19 @@ export async function openRegistry(): Promise<LocalRegistry> {
       server.closeAllConnections();
       await once(server, 'close');
     },
+  };
+}
+
+/** What a client would send of a tarball. */
+function packumentOf(path: string, url: string): Packument {
+  const text = execFileSync('tar', ['-xOf', path, 'package/package.json'], { encoding: 'utf8' });
+  const manifest = JSON.parse(text) as Manifest;
+  const { name, version } = manifest;
+  const tarball = `${name}-${version}.tgz`;
+  return {
+    name,
+    'dist-tags': { latest: version },
+    versions: { [version]: { ...manifest, dist: { tarball: `${url}${name}/-/${tarball}` } } },
+    _attachments: { [tarball]: { data: readFileSync(path, 'base64') } },
   };
 }

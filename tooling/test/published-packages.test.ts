@@ -34,21 +34,30 @@ const usesOfTensors = `
   export const gpus: (() => Gpu)[] = [openGpu, openEmulatedGpu, () => cudaDevice(openEmulatedDevice())];
   export const all = [nearestOf, CudaGraph];`;
 
+const addition = `import { tensor, add } from '@roofline/tensor-core';
+  console.log(add(tensor([1, 2]), 1).toFlatArray().join());`;
+
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'roofline-release-'));
   registry = await openRegistry();
-  workspace = new ReleaseWorkspace(root, join(scratch, 'workspace'), registry);
+  await run(process.execPath, ['scripts/pack-packages.mjs', tarballs()], root);
   // The release before it, as it was or as it is to be, so that ranges which reach down to it can be chosen from.
-  const before = await workspace.publish();
+  registry.takeTarballs(globSync(`${tarballs()}/*.tgz`));
+  workspace = new ReleaseWorkspace(root, join(scratch, 'workspace'), registry);
   await workspace.raiseVersions();
-  const raised = await workspace.publish();
-  released = before.map((each) => raised.find(({ name }) => name === each.name) ?? each);
+  await workspace.publish();
+  released = [...new Map(registry.published.map((each) => [each.name, each])).values()];
 }, 600_000);
 
 afterAll(async () => {
   await registry[Symbol.asyncDispose]();
   rmSync(scratch, { recursive: true });
 });
+
+/** Where the packages lie as `npm run pack` packs them. */
+function tarballs(): string {
+  return join(scratch, 'tarballs');
+}
 
 /** The folder of a new project that takes the packages from the registry. */
 function emptyProject(name: string): string {
@@ -62,6 +71,21 @@ function emptyProject(name: string): string {
 function npmInstall(project: string, ...args: readonly string[]): Promise<string> {
   return run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...args], project);
 }
+
+it('a project installs the packages of a clone as the README says, without a registry that has them', async () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  expect(readme).toContain('npm run pack');
+  const [, install] = /^(npm install \S*\/tarballs\/\*\.tgz)/m.exec(readme)!;
+  expect(globSync('roofline-*.tgz', { cwd: tarballs() })).toHaveLength(importable.length + 1);
+
+  const project = join(scratch, 'clone');
+  mkdirSync(project);
+  await run('npm', ['init', '-y'], project);
+  const command = install!.replace(/\S*\/tarballs\//, `${tarballs()}/`);
+  await run('sh', ['-c', `${command} --no-audit --no-fund --prefer-offline`], project);
+  expect(await run('node', ['--input-type=module', '--eval', addition], project)).toBe('2,3\n');
+  expect(await run('npx', ['roofline', '--help'], project)).toContain('npx roofline <command>');
+}, 600_000);
 
 describe('a release', () => {
   it('publishes every package, packed by pnpm', () => {
@@ -139,9 +163,7 @@ describe('the packages that it published', () => {
   });
 
   it('calculate on the CPU', async () => {
-    const script = `import { tensor, add } from '@roofline/tensor-core';
-      console.log(add(tensor([1, 2]), 1).toFlatArray().join());`;
-    expect(await run('node', ['--input-type=module', '--eval', script], project)).toBe('2,3\n');
+    expect(await run('node', ['--input-type=module', '--eval', addition], project)).toBe('2,3\n');
   });
 
   it.each(importable)('%s imports in an empty project', async (name) => {

@@ -1,25 +1,4 @@
-import { expect, it, vi } from 'vitest';
-import { declaredParameters } from '../../../tooling/kernel-signatures.ts';
+// It is alone in a process: it loads the package anew.
+import { testKernelParameters } from '../../../tooling/kernel-parameters.ts';
 
-const made = vi.hoisted(() => [] as [source: URL, name: string, parameters: Record<string, string>][]);
-
-vi.mock('@roofline/cuda', async (original) => {
-  const cuda = await original<typeof import('@roofline/cuda')>();
-  return {
-    ...cuda,
-    kernelVariants: (...all: Parameters<typeof cuda.kernelVariants>) => {
-      made.push(all as unknown as (typeof made)[number]);
-      return cuda.kernelVariants(...all);
-    },
-  };
-});
-
-await import('../src/index.ts');
-
-it('finds the kernels of this package', () => {
-  expect(made.length).toBeGreaterThan(8);
-});
-
-it.each(made)('%s declares the parameters of %s that it is launched with', (source, name, parameters) => {
-  expect(Object.entries(declaredParameters(source, name))).toEqual(Object.entries(parameters));
-});
+await testKernelParameters(() => import('../src/index.ts'), 8);

@@ -5,10 +5,8 @@ import { cellSchema } from '../parameters/cell-schema.ts';
 import type { Parameters as CellParameters } from '../parameters/parameter.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
-import { withBusyMachine } from '../report/busy-machine.ts';
+import { withCircumstances } from '../report/circumstances.ts';
 import { interpret } from '../report/measurement.ts';
-import { withMixedCode } from '../report/mixed-code.ts';
-import { withThrottledClocks } from '../report/throttled-clocks.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
 import type { Benchmark, BenchmarkDefinition, CellDeclaration } from './definition.ts';
@@ -54,8 +52,8 @@ export function defineBenchmark<
       }),
     toReport: (records) =>
       read(records, (cells) => {
-        const report = withBusyMachine(withMixedCode(presentReport(shown, cells), records), records, nameOf);
-        return withUnmeasured(withThrottledClocks(report, records, nameOf), records, nameOf);
+        const report = withCircumstances(presentReport(shown, cells), records, nameOf);
+        return withUnmeasured(report, records, nameOf);
       }),
   };
 }

@@ -33,11 +33,6 @@ export function readable<T>(benchmark: Schemas, records: readonly CellRecord[], 
 }
 
 function isRefused({ cell, result }: Schemas, record: CellRecord): boolean {
-  try {
-    cell.parse(record.parameters);
-    if (record.status === 'ok') result.parse(record.result);
-    return false;
-  } catch {
-    return true;
-  }
+  const isCell = cell.safeParse(record.parameters).success;
+  return !isCell || (record.status === 'ok' && !result.safeParse(record.result).success);
 }

@@ -7,7 +7,7 @@ import type { DeviceDescription } from '../records/environment.ts';
 import { checkWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { shellWord } from '../shell-word.ts';
-import { busyMachineText } from '../report/busy-machine.ts';
+import { busyMachineNotes } from '../report/busy-machine.ts';
 import { throttledClocksNotes } from '../report/throttled-clocks.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { checkExecutions } from './check-executions.ts';
@@ -118,7 +118,7 @@ function printRecords<Cell extends JsonObject>(
 ): void {
   const table = benchmark.toTable(records);
   const describe = (record: CellRecord) => benchmark.describe(benchmark.cellOf(record));
-  const busyMachine = busyMachineText(records, describe);
+  const busyMachine = busyMachineNotes(records, describe)[0]?.text ?? null;
   const throttledClocks = throttledClocksNotes(records, describe).map(({ text }) => text);
   const { tables, notes, findings } = benchmark.toOverview(records);
   if (!json) {

@@ -10,17 +10,9 @@ export function nodeProblem(version: string): string | null {
   const manifest = readFileSync(join(packageDirectory, 'package.json'), 'utf8');
   const { engines } = JSON.parse(manifest) as { engines: { node: string } };
   const lowest = engines.node.replace('>=', '');
-  if (!isOlder(numbersOf(version.slice(1)), numbersOf(lowest))) return null;
+  if (version.slice(1).localeCompare(lowest, 'en', { numeric: true }) >= 0) return null;
   return (
     `Node.js ${lowest} or newer is needed; this is ${version}. Install it from https://nodejs.org, or put it in ` +
     'front for one command: `npx -y -p node@lts -- roofline ...`.'
   );
-}
-
-function numbersOf(version: string): number[] {
-  return version.split('.').map(Number);
-}
-
-function isOlder([major = 0, minor = 0]: number[], [leastMajor = 0, leastMinor = 0]: number[]): boolean {
-  return major < leastMajor || (major === leastMajor && minor < leastMinor);
 }

@@ -8,7 +8,7 @@ import { printTable } from '../cli/print-table.ts';
 import { listSome } from '../report/values-in-words.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import { peerChoice } from '../cli/flags/choices.ts';
+import { peerChoice } from '../cli/flags/peer-flag.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
 
 export const agreeCommand = defineCommand({

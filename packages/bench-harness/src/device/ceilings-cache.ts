@@ -1,6 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
+import { ifPossible } from '../attempt.ts';
 import { z } from 'zod';
 import { ceilingsSchema, type Ceilings } from '../measuring/ceilings.ts';
 import { makeFolders } from '@roofline/cuda/host';
@@ -46,9 +47,5 @@ function cacheKey(environment: Environment): string {
 }
 
 function readCache(): Record<string, Ceilings> {
-  try {
-    return cacheSchema.parse(JSON.parse(readFileSync(ceilingsCachePath(), 'utf8')));
-  } catch {
-    return {};
-  }
+  return ifPossible(() => cacheSchema.parse(JSON.parse(readFileSync(ceilingsCachePath(), 'utf8')))) ?? {};
 }

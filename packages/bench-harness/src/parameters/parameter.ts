@@ -75,6 +75,11 @@ export function parameter<Schema extends z.ZodType>(
   return { schema, ...more };
 }
 
+/** The parameter with another form of its flag. */
+export function withFlag<P extends Parameter>(declared: P, changes: Partial<ParameterFlag>): P {
+  return { ...declared, flag: { ...declared.flag!, ...changes } };
+}
+
 /** The title of a parameter's column: `Context`, `PyTorch's attention`. */
 export function titleOf(key: string, { title }: Pick<Parameter, 'title'> = {}): string {
   return title ?? capitalize(inWords(key));

@@ -5,8 +5,10 @@ import type { JsonObject } from '../records/json.ts';
 import { combinations, settingSchemas, sweepSchemas } from './cell-schema.ts';
 import { declaredParameters, type Parameters } from './parameter.ts';
 
-type ValuesOf<P extends Parameters> = { -readonly [K in keyof P]: z.output<P[K]['schema']> };
-type ListsOf<P extends Parameters> = { -readonly [K in keyof P]: z.output<P[K]['schema']>[] };
+/** One value of each parameter. */
+export type ValuesOf<P extends Parameters> = { -readonly [K in keyof P]: z.output<P[K]['schema']> };
+/** Those values of each that are swept. */
+export type ListsOf<P extends Parameters> = { -readonly [K in keyof P]: z.output<P[K]['schema']>[] };
 
 /** What a benchmark sweeps, as its definition has it. */
 export interface DeclaredSweep<Cell extends Parameters, Settings extends Parameters> {

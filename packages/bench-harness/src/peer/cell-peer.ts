@@ -4,9 +4,8 @@ import type { CellContext } from '../runner/cell-task.ts';
 import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';
 import type { PeerError } from './python-peer.ts';
-import { JaxPeer } from './jax-peer.ts';
-import type { PeerJob, StepPeer } from './step-peer.ts';
-import { TorchPeer } from './torch-peer.ts';
+import type { PeerName } from './kinds.ts';
+import { StepPeer, type PeerJob } from './step-peer.ts';
 
 /** Why a cell has nothing from the peer. */
 export const failedPeer = z.object({ status: z.enum(['failed', 'out-of-memory']), error: cellError });
@@ -19,14 +18,9 @@ export function describeFailure({ name, message, code }: PeerError): FailedPeer 
   };
 }
 
-/** Starts the peer of a cell's process; it gets as many threads as our CPU device has. */
-export function startPeer(device: Device): TorchPeer {
-  return new TorchPeer(peerPython(), threadsOf(device));
-}
-
-/** The same in JAX. */
-export function startJaxPeer(device: Device): JaxPeer {
-  return new JaxPeer(peerPython(), threadsOf(device));
+/** Starts a peer of a cell's process; it gets as many threads as our CPU device has. */
+export function startPeer<Name extends PeerName>(name: Name, device: Device): StepPeer<Name> {
+  return new StepPeer(name, peerPython(), threadsOf(device));
 }
 
 /** What the peer is to know of a cell. */
@@ -37,8 +31,8 @@ type PeerCell = Omit<PeerJob, 'config' | 'attention' | 'execution' | 'device' | 
 };
 
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
-export function prepareCell<Description extends object>(
-  peer: StepPeer<Description>,
+export function prepareCell<Name extends PeerName>(
+  peer: StepPeer<Name>,
   {
     shape: config,
     context,
@@ -50,7 +44,7 @@ export function prepareCell<Description extends object>(
   }: PeerCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
-): Promise<Description> {
+): ReturnType<StepPeer<Name>['prepare']> {
   const { seed } = settings;
   const threads = threadsOf(device);
   const work = { config, context, batch, mode, dtype, attention, execution };

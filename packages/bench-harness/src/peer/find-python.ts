@@ -8,12 +8,6 @@ export interface PeerPython {
   readonly versions: readonly string[];
 }
 
-/** A Python interpreter that can import torch. */
-export interface TorchPython {
-  readonly executable: string;
-  readonly torchVersion: string;
-}
-
 const CANDIDATES = ['python3', 'python', '/usr/bin/python3'];
 
 /** What pip installs of each. */
@@ -43,12 +37,6 @@ export async function findPython(peers: readonly PeerName[]): Promise<PeerPython
       `Set ROOFLINE_PYTHON to an interpreter that can \`import ${peers.join(', ')}\`, ` +
       `or install one, for example \`python3 -m pip install ${peers.map((name) => packages[name]).join(' ')}\`.`,
   );
-}
-
-/** The same for PyTorch alone. */
-export async function findTorchPython(): Promise<TorchPython> {
-  const { executable, versions } = await findPython(['torch']);
-  return { executable, torchVersion: versions[0]! };
 }
 
 function lastLine(text: string): string {

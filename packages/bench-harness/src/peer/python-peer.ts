@@ -66,7 +66,7 @@ export class PythonPeer {
   }
 
   /** Throws PeerError for what fails inside the peer. */
-  protected async request<T>(request: JsonObject, reply: z.ZodType<T>): Promise<T> {
+  async request<T>(request: JsonObject, reply: z.ZodType<T>): Promise<T> {
     this.#process.stdin.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await this.#replies.next();
     if (done) throw new PeerError(await this.#howItEnded());

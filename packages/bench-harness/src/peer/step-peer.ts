@@ -1,7 +1,42 @@
 import { z } from 'zod';
 import { sampleList, timeList } from '../measuring/statistics.ts';
 import type { JsonObject } from '../records/json.ts';
+import { peerTitles, type PeerName } from './kinds.ts';
 import { PythonPeer } from './python-peer.ts';
+
+/** Versions of PyTorch and Python, and the device as PyTorch names it. */
+export const readyReply = z.object({
+  torch: z.string(),
+  python: z.string(),
+  device: z.string(),
+  /** On the CPU the library of its matrix products, with its kernels; see python/blas_library.py. */
+  blas: z.string().nullish(),
+});
+/** One step under PyTorch's profiler; see python/torch_profile.py. */
+export const profileReply = z.object({
+  /** Between two events on the device around the step. */
+  deviceMs: z.number(),
+  /** The time in which at least one kernel ran. */
+  busyUs: z.number(),
+  strings: z.array(z.string()),
+  /** Names and phases are indices into `strings`; -1 means no phase. */
+  kernels: z.object({
+    name: z.array(z.number()),
+    phase: z.array(z.number()),
+    durationUs: z.array(z.number()),
+  }),
+});
+export type PeerDescription = z.infer<typeof readyReply>;
+export type PeerStepProfile = z.infer<typeof profileReply>;
+
+/** Versions of JAX and Python, the device as JAX names it, and which of its attentions it took. */
+export const jaxReadyReply = z.object({
+  jax: z.string(),
+  python: z.string(),
+  device: z.string(),
+  attention: z.enum(['cudnn', 'xla']),
+});
+export type JaxDescription = z.infer<typeof jaxReadyReply>;
 
 const runReply = z.object({
   deviceMs: sampleList,
@@ -17,7 +52,6 @@ const memoryReply = z.object({
   peakReservedBytes: z.number().nullable(),
 });
 export type PeerBlock = z.infer<typeof runReply>;
-export type PeerMemory = z.infer<typeof memoryReply>;
 
 /** What the programs of python/ that run steps prepare; `threads` counts on the CPU only. */
 export interface PeerJob {
@@ -35,12 +69,30 @@ export interface PeerJob {
   readonly threads: number;
 }
 
-/** A peer that runs the steps of a model, and the description of itself that it prepares them with. */
-export abstract class StepPeer<Description extends object> extends PythonPeer {
-  protected abstract readonly readyReply: z.ZodType<Description>;
+/** What each peer says of itself. */
+interface Descriptions {
+  readonly torch: PeerDescription;
+  readonly jax: JaxDescription;
+}
 
-  prepare(job: PeerJob): Promise<Description> {
-    return this.request({ command: 'prepare', ...job }, this.readyReply);
+/** The program of python/ that runs the steps of each. */
+const programs = {
+  torch: { script: 'torch_e2e.py', ready: readyReply },
+  jax: { script: 'jax_e2e.py', ready: jaxReadyReply },
+} as const;
+
+/** A peer that runs the steps of a model. Every request may throw a PeerError. */
+export class StepPeer<Name extends PeerName = PeerName> extends PythonPeer {
+  readonly #name: Name;
+
+  constructor(name: Name, python: string, threads: number) {
+    super(programs[name].script, python, threads, peerTitles[name]);
+    this.#name = name;
+  }
+
+  prepare(job: PeerJob): Promise<Descriptions[Name]> {
+    const ready = programs[this.#name].ready as unknown as z.ZodType<Descriptions[Name]>;
+    return this.request({ command: 'prepare', ...job }, ready);
   }
 
   run(steps: number): Promise<PeerBlock> {
@@ -51,7 +103,12 @@ export abstract class StepPeer<Description extends object> extends PythonPeer {
     await this.request({ command: 'reset-peak-memory' }, z.object({}));
   }
 
-  memory(): Promise<PeerMemory> {
+  memory(): Promise<z.infer<typeof memoryReply>> {
     return this.request({ command: 'memory' }, memoryReply);
+  }
+
+  /** Runs one step under PyTorch's profiler; JAX has no such command. */
+  profile(): Promise<PeerStepProfile> {
+    return this.request({ command: 'profile' }, profileReply);
   }
 }

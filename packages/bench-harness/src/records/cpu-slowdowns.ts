@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ifPossible } from '../attempt.ts';
 
 /** How often heat has slowed each core, and each CPU as a whole, down since the system started; by file. */
 export type SlowdownCounts = ReadonlyMap<string, number>;
@@ -28,20 +29,12 @@ export function slowdownsBetween(before: SlowdownCounts, after: SlowdownCounts):
   return grown.length === 0 ? null : Math.max(...grown);
 }
 
+/** Other systems have no such folder. */
 function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    // Other systems have no such folder.
-    return [];
-  }
+  return ifPossible(() => readdirSync(folder)) ?? [];
 }
 
 function readCount(file: string): number | null {
-  try {
-    const text = readFileSync(file, 'utf8').trim();
-    return /^\d+$/.test(text) ? Number(text) : null;
-  } catch {
-    return null;
-  }
+  const text = ifPossible(() => readFileSync(file, 'utf8').trim());
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
 }

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ifPossible } from '../attempt.ts';
 import { z } from 'zod';
 import { packageDirectory } from '../paths.ts';
 
@@ -31,17 +32,17 @@ function ofCheckout(): GitState | null {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
     });
-  try {
-    return { commit: git('rev-parse', 'HEAD').trim(), dirty: git('status', '--porcelain').trim() !== '' };
-  } catch {
-    return null;
-  }
+  const stateOf = () => ({
+    commit: git('rev-parse', 'HEAD').trim(),
+    dirty: git('status', '--porcelain').trim() !== '',
+  });
+  return ifPossible(stateOf) ?? null;
 }
 
 function ofBundle(root: string): GitState | null {
-  try {
-    return gitStateSchema.nullable().parse(JSON.parse(readFileSync(join(root, stampName), 'utf8')));
-  } catch {
-    return null;
-  }
+  return (
+    ifPossible(() =>
+      gitStateSchema.nullable().parse(JSON.parse(readFileSync(join(root, stampName), 'utf8'))),
+    ) ?? null
+  );
 }

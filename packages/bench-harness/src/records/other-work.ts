@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
+import { ifPossible } from '../attempt.ts';
 import { z } from 'zod';
 
 /** What others did with this machine's processors while something was measured. */
@@ -59,12 +60,8 @@ export function readTimes(): ProcessorTimes | null {
 
 function ownSeconds(): number | null {
   if (process.platform !== 'linux') return null;
-  try {
-    return secondsOfStat(readFileSync('/proc/self/stat', 'utf8'));
-  } catch {
-    // Some sandboxes have no /proc.
-    return null;
-  }
+  // Some sandboxes have no /proc.
+  return ifPossible(() => secondsOfStat(readFileSync('/proc/self/stat', 'utf8'))) ?? null;
 }
 
 /** utime, stime, cutime and cstime of a line of /proc/PID/stat: its 14th to 17th words; the second may hold spaces. */

@@ -1,3 +1,4 @@
+import { orUsageError } from '../attempt.ts';
 import { UsageError } from '../errors.ts';
 import { placed } from './record-places.ts';
 import { cellRecord, SCHEMA_VERSION, type CellRecord } from './record.ts';
@@ -7,7 +8,10 @@ import { cellRecord, SCHEMA_VERSION, type CellRecord } from './record.ts';
  * holds need be given up.
  */
 export function parseRecordLine(line: string, place: string): CellRecord {
-  const value = parseJson(line, place);
+  const value: unknown = orUsageError(
+    () => JSON.parse(line),
+    () => `${place} is not JSON, as if it had been cut off or overwritten. ${remedy}`,
+  );
   const parsed = cellRecord.safeParse(value);
   if (parsed.success) return placed(parsed.data, place);
   const version = (value as { schemaVersion?: unknown } | null)?.schemaVersion;
@@ -24,13 +28,3 @@ export function parseRecordLine(line: string, place: string): CellRecord {
 
 const remedy =
   'Mend the line, or move it to a file of its own, which has its cell measured again; or take another folder.';
-
-function parseJson(line: string, place: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch (cause) {
-    throw new UsageError(`${place} is not JSON, as if it had been cut off or overwritten. ${remedy}`, {
-      cause,
-    });
-  }
-}

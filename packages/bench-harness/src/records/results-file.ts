@@ -9,6 +9,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
+import { ifPossible, orUsageError } from '../attempt.ts';
 import { ResultsFileError, UsageError } from '../errors.ts';
 import { SCHEMA_VERSION, type CellRecord } from './record.ts';
 import { parseRecordLine } from './record-line.ts';
@@ -50,7 +51,7 @@ function readContent(path: string): Content {
   if (!statSync(path).isFile()) {
     throw new UsageError(`${path} is no file. Remove it, or take another folder.`);
   }
-  const bytes = readBytes(path);
+  const bytes = orUsageError(() => readFileSync(path), cannotRead(path));
   const lines = bytes.toString('utf8').replace(BYTE_ORDER_MARK, '').split('\n');
   const tail = lines.pop()!;
   const records = lines.flatMap((line, index) =>
@@ -65,16 +66,8 @@ function readContent(path: string): Content {
   return { records, completeBytes: bytes.length, isTerminated: false, tornLine: null };
 }
 
-function readBytes(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`Cannot read ${path} (${code}). Make it readable, or take another folder.`, {
-      cause,
-    });
-  }
-}
+export const cannotRead = (path: string) => (code: string | undefined) =>
+  `Cannot read ${path} (${code}). Make it readable, or take another folder.`;
 
 /**
  * Whether the text at a file's end is the beginning of a record. After records a few letters of one are enough; a file
@@ -83,16 +76,7 @@ function readBytes(path: string): Buffer {
 function isTorn(tail: string, isBehindRecords: boolean): boolean {
   const isBeginning =
     tail.startsWith(LINE_HEAD) || (isBehindRecords && (LINE_HEAD.startsWith(tail) || /^\0+$/.test(tail)));
-  return isBeginning && !isJson(tail);
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return isBeginning && ifPossible(() => JSON.parse(tail)) === undefined;
 }
 
 /** Appends records, each one on disk before `append` returns. */
@@ -107,7 +91,10 @@ export class ResultsWriter {
   constructor(path: string) {
     this.#path = path;
     const { completeBytes, isTerminated } = readContent(path);
-    this.#descriptor = openToAppend(path);
+    this.#descriptor = orUsageError(
+      () => openSync(path, 'a'),
+      (code) => `Cannot write to ${path} (${code}). Choose another folder by --out.`,
+    );
     if (fstatSync(this.#descriptor).size > completeBytes) ftruncateSync(this.#descriptor, completeBytes);
     if (!isTerminated) this.#write('\n');
   }
@@ -141,14 +128,5 @@ export class ResultsWriter {
     const there = statSync(this.#path, { throwIfNoEntry: false });
     const open = fstatSync(this.#descriptor);
     return there !== undefined && there.ino === open.ino && there.dev === open.dev;
-  }
-}
-
-function openToAppend(path: string): number {
-  try {
-    return openSync(path, 'a');
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`Cannot write to ${path} (${code}). Choose another folder by --out.`, { cause });
   }
 }

@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { checkArgument } from '../check-argument.ts';
 import { shellWord } from '../shell-word.ts';
+import { orUsageError } from '../attempt.ts';
 import { UsageError } from '../errors.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 import { lockFolder } from './folder-lock.ts';
@@ -10,7 +11,7 @@ import { describeValue } from './describe-value.ts';
 import { makeFolders } from '@roofline/cuda/host';
 import { inWords } from '../parameters/words.ts';
 import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';
-import { readResultsFile, ResultsWriter } from './results-file.ts';
+import { cannotRead, readResultsFile, ResultsWriter } from './results-file.ts';
 
 const RESULTS_FILE = /^results(-(\d+))?\.jsonl$/;
 
@@ -121,14 +122,7 @@ export function checkWritable(path: string): void {
 }
 
 function orNotWritable(path: string, attempt: () => void): void {
-  try {
-    attempt();
-  } catch (cause) {
-    throw new UsageError(
-      `Cannot write to ${path} (${(cause as NodeJS.ErrnoException).code}). Choose another folder by --out.`,
-      { cause },
-    );
-  }
+  orUsageError(attempt, (code) => `Cannot write to ${path} (${code}). Choose another folder by --out.`);
 }
 
 function chooseFile(path: string, identity: SweepIdentity, forceNew: boolean): string {
@@ -182,14 +176,7 @@ function resultsFiles(path: string): string[] {
 }
 
 function namesIn(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`Cannot read ${path} (${code}). Make it readable, or take another folder.`, {
-      cause,
-    });
-  }
+  return orUsageError(() => readdirSync(path), cannotRead(path));
 }
 
 function fileNumber(name: string): number {

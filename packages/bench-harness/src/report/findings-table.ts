@@ -20,13 +20,13 @@ export function findingsTable(id: string, title: string, findings: readonly Find
       ...{ id, title },
       facts: ({ row }) => row,
       columns: [
-        column.text('study', 'Study', ({ study }) => study, { everyRow: true }),
-        column.text('what', 'What', ({ what }) => what, { everyRow: true }),
-        column.text('dtype', 'Dtype', ({ dtype }) => dtype, {
+        column.text('study', 'Study', { everyRow: true }),
+        column.text('what', 'What', { everyRow: true }),
+        column.text('dtype', 'Dtype', {
           everyRow: true,
           shown: (measured) => measured.some(({ dtype }) => dtype !== undefined),
         }),
-        column.text('finding', 'Finding', ({ finding }) => finding, { align: 'right', emphasis: 'strong' }),
+        column.text('finding', 'Finding', { align: 'right', emphasis: 'strong' }),
       ],
     },
     findings,

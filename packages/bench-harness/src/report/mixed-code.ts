@@ -1,16 +1,15 @@
-import type { Report } from '@roofline/reports';
+import type { Note } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
-import { withFirstResultsNotes } from './first-results-note.ts';
 
 /**
- * A report that warns where its records were measured by more than one state of the code, as where a sweep was resumed
- * after a change: their numbers may differ for that, and the environment is that of the latest.
+ * Warns of records that were measured by more than one state of the code, as where a sweep was resumed after a change: their
+ * numbers may differ for that, and the environment is that of the latest.
  */
-export function withMixedCode(report: Report, records: readonly CellRecord[]): Report {
+export function mixedCodeNotes(records: readonly CellRecord[]): Note[] {
   const states = [...new Set(records.map(codeOf))];
-  if (states.length < 2) return report;
+  if (states.length < 2) return [];
   const text = `Not all cells are of one state of the code: ${states.join(', ')}.`;
-  return withFirstResultsNotes(report, [{ kind: 'note', tone: 'warning', text }]);
+  return [{ kind: 'note', tone: 'warning', text }];
 }
 
 /** The commit, or outside of a checkout the version. */

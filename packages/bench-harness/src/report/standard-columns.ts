@@ -1,4 +1,5 @@
-import type { Column } from '@roofline/reports';
+import type { Column, Row } from '@roofline/reports';
+import { formatInterval, type RatioEstimate } from '../measuring/statistics.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { ColumnOf } from './declared-table.ts';
 import type { Measurement } from './measurement.ts';
@@ -70,15 +71,18 @@ export function achievedColumns<Item>(
 type Value<Item> = ColumnOf<Item>['value'];
 type More<Item> = Partial<Omit<ColumnOf<Item>, 'key' | 'label' | 'value'>>;
 
-/** Makes columns of one kind: key, label, value, and what else there is to say. */
-function ofKind(kind: Pick<Column, 'kind' | 'unit' | 'align'>) {
-  return <Item>(key: string, label: string, value: Value<Item>, more: More<Item> = {}): ColumnOf<Item> => ({
-    ...kind,
-    key,
-    label,
-    value,
-    ...more,
-  });
+/** Makes columns of one kind: key, label, value if that is not the item's member of that key, and what else there is to say. */
+interface MakeColumn {
+  <Item>(key: string, label: string, value: Value<Item>, more?: More<Item>): ColumnOf<Item>;
+  <Item>(key: keyof Item & string, label: string, more?: More<Item>): ColumnOf<Item>;
+}
+
+function ofKind(kind: Pick<Column, 'kind' | 'unit' | 'align'>): MakeColumn {
+  return <Item>(key: string, label: string, read: Value<Item> | More<Item> = {}, more: More<Item> = {}) => {
+    const named = { ...kind, key, label };
+    if (typeof read === 'function') return { ...named, value: read, ...more };
+    return { ...named, value: (item: Item) => (item as Row)[key], ...read };
+  };
 }
 
 export const column = {
@@ -92,3 +96,24 @@ export const column = {
   /** Milliseconds, shown in them. */
   ms: ofKind({ kind: 'duration', unit: 'ms' }),
 };
+
+/** A ratio, and next to it its interval. */
+export function ratioColumns<Item>(
+  key: string,
+  label: string,
+  of: (item: Item) => RatioEstimate | null | undefined,
+  { description, interval }: { readonly description: string; readonly interval?: string },
+): ColumnOf<Item>[] {
+  const shown = 'filled';
+  const intervalOf = (item: Item) => {
+    const ratio = of(item);
+    return ratio && formatInterval(ratio);
+  };
+  return [
+    column.ratio(key, label, (item) => of(item)?.ratio, { emphasis: 'strong', shown, description }),
+    column.text(`${key}Interval`, '95 % interval', intervalOf, {
+      ...{ align: 'right', qualifies: key, shown },
+      ...(interval !== undefined && { description: interval }),
+    }),
+  ];
+}

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { renderMarkdown, type Table } from '@roofline/reports';
-import { UsageError } from '../errors.ts';
+import { orUsageError } from '../attempt.ts';
 
 /** What a comparison found, as a workflow of GitHub shows it on the page of its run. */
 export interface StepSummary {
@@ -13,15 +13,11 @@ export interface StepSummary {
 
 /** Appends it to `path`, the file that GITHUB_STEP_SUMMARY names. Throws UsageError where that cannot be written. */
 export function appendStepSummary(path: string, summary: StepSummary): void {
-  try {
-    appendFileSync(path, `${stepSummary(summary)}\n`);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(
+  orUsageError(
+    () => appendFileSync(path, `${stepSummary(summary)}\n`),
+    (code) =>
       `Cannot write the summary to ${path} (${code}), which GITHUB_STEP_SUMMARY names: make it writable, or unset the variable.`,
-      { cause },
-    );
-  }
+  );
 }
 
 function stepSummary({ table, sentences, limit, worse }: StepSummary): string {

@@ -1,7 +1,6 @@
-import { type Report, formatPercent } from '@roofline/reports';
+import { formatPercent, type Note } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
 import type { Throttling } from '../records/throttling.ts';
-import { type Note, withFirstResultsNotes } from './first-results-note.ts';
 import { listSome } from './values-in-words.ts';
 
 /** Below this share of the time a limit lengthens no time by what anyone would see. */
@@ -68,13 +67,4 @@ export function throttledClocksNotes(
     const which = `${held.length} of ${records.length} cells were measured${names}`;
     return [{ kind: 'note', tone, text: text(Math.max(...held.map(({ most }) => most)), which) }];
   });
-}
-
-/** A report that says so below its first results. */
-export function withThrottledClocks(
-  report: Report,
-  records: readonly CellRecord[],
-  describe: (record: CellRecord) => string,
-): Report {
-  return withFirstResultsNotes(report, throttledClocksNotes(records, describe));
 }

@@ -2,6 +2,7 @@ import { killTree, spawnWithLifeline } from '@roofline/collectives/spawn-with-li
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { ifPossible } from '../attempt.ts';
 import { firstIssue } from '../check-argument.ts';
 import { cellProgram } from '../paths.ts';
 import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcome.ts';
@@ -112,7 +113,7 @@ function readEvents(child: ChildProcess, listener: (event: CellEvent) => void): 
  * cell.
  */
 function parseEvent(line: string): CellEvent | null {
-  const value = parseJson(line);
+  const value: unknown = ifPossible(() => JSON.parse(line));
   if (value === undefined) return null;
   const { data, error } = cellEvent.safeParse(value);
   if (data) return data;
@@ -120,12 +121,4 @@ function parseEvent(line: string): CellEvent | null {
     `What the cell gave cannot be kept (${firstIssue('it', error)}): measure returns an object of what JSON holds, and ` +
     'progress takes two finite numbers and a text.';
   return { type: 'error', error: { name: 'ArgumentError', message } };
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

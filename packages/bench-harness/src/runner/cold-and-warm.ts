@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { z } from 'zod';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { runCellProcess } from './cell-process.ts';
 import type { CellJob } from './cell-protocol.ts';
 
@@ -14,7 +13,8 @@ export async function runColdAndWarm<R>(
   result: z.ZodType<R>,
   what: string,
 ): Promise<{ cold: R; warm: R }> {
-  const cache = mkdtempSync(join(tmpdir(), 'roofline-cold-'));
+  using folder = temporaryFolder('cold');
+  const cache = folder.path;
   // NVRTC has a cache of its own since 12.9.
   const environment = { ROOFLINE_CACHE_DIR: cache, CUDA_CACHE_PATH: join(cache, 'nvidia') };
   const run = async () => {
@@ -23,10 +23,6 @@ export async function runColdAndWarm<R>(
     const reason = outcome.status === 'interrupted' ? 'it was interrupted' : outcome.error.message;
     throw new Error(`${what} in a process of its own failed: ${reason}`);
   };
-  try {
-    const cold = await run();
-    return { cold, warm: await run() };
-  } finally {
-    rmSync(cache, { recursive: true, force: true });
-  }
+  const cold = await run();
+  return { cold, warm: await run() };
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { levelSums } from '../../src/benchmarks/profile/report/range-levels.ts';
 import { cellRecord } from '../../src/records/record.ts';
+import { profiledOf } from '../../src/benchmarks/profile/interpret.ts';
 import { interpretProfile } from '../fixtures/profiles.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
@@ -55,7 +56,7 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
       expect(stdout).toContain(title);
     }
     const line = readFileSync(join(folder, 'results.jsonl'), 'utf8').split('\n')[0]!;
-    const { spans, peer } = interpretProfile(cellRecord.parse(JSON.parse(line))).profiled!;
+    const { spans, peer } = profiledOf(interpretProfile(cellRecord.parse(JSON.parse(line))))!;
     expect(peer!.profile.torch).toBe(torchPython!.torchVersion);
     const phases = new Set(peer!.kernels.flatMap(({ ranges }) => ranges.map(({ name }) => name)));
     expect(phases).toEqual(new Set(['forward', 'backward', 'optimizer']));

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { findPython, findTorchPython } from '../../src/peer/find-python.ts';
+import { findPython } from '../../src/peer/find-python.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 const named = process.env['ROOFLINE_PYTHON'];
@@ -15,7 +15,7 @@ it.each([
   ['false', 'exit code 1'],
 ])('says in one line what came of ROOFLINE_PYTHON=%s', async (python, reason) => {
   process.env['ROOFLINE_PYTHON'] = python;
-  const message = await findTorchPython().then(
+  const message = await findPython(['torch']).then(
     () => expect.unreachable(),
     (error: Error) => error.message,
   );
@@ -27,7 +27,7 @@ it('takes only the version from what a Python prints', async () => {
   const python = join(temporaryFolder(), 'python');
   writeFileSync(python, "#!/bin/sh\nprintf 'Welcome to site 7\\n2.11.0\\n'\n", { mode: 0o755 });
   process.env['ROOFLINE_PYTHON'] = python;
-  expect(await findTorchPython()).toEqual({ executable: python, torchVersion: '2.11.0' });
+  expect(await findPython(['torch'])).toEqual({ executable: python, versions: ['2.11.0'] });
 });
 
 it('looks for one interpreter with all peers, and says what to install where there is none', async () => {

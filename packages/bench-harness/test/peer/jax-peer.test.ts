@@ -1,8 +1,7 @@
 import { execa } from 'execa';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { findPython } from '../../src/peer/find-python.ts';
-import { JaxPeer } from '../../src/peer/jax-peer.ts';
-import type { PeerJob } from '../../src/peer/step-peer.ts';
+import { StepPeer, type PeerJob } from '../../src/peer/step-peer.ts';
 
 const python = process.env['ROOFLINE_PYTHON'] ?? 'python3';
 const hasPython = (await execa(python, ['--version'], { reject: false })).exitCode === 0;
@@ -21,8 +20,8 @@ const job: PeerJob = {
   ...{ device: 'cpu', seed: 0, threads: 1 },
 };
 
-function startPeer(executable: string): JaxPeer {
-  const peer = new JaxPeer(executable, 1);
+function startPeer(executable: string): StepPeer<'jax'> {
+  const peer = new StepPeer('jax', executable, 1);
   onTestFinished(() => peer.close());
   return peer;
 }

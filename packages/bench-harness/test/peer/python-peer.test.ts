@@ -1,16 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it, vi } from 'vitest';
-import { TorchPeer } from '../../src/peer/torch-peer.ts';
+import { StepPeer } from '../../src/peer/step-peer.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 afterEach(() => void vi.useRealTimers());
 
 /** A peer whose Python is a program of the shell. */
-function peerOf(program: string): TorchPeer {
+function peerOf(program: string): StepPeer<'torch'> {
   const python = join(temporaryFolder(), 'python');
   writeFileSync(python, `#!/bin/sh\n${program}\n`, { mode: 0o755 });
-  return new TorchPeer(python, 1);
+  return new StepPeer('torch', python, 1);
 }
 
 it.each([

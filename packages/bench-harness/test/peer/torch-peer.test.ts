@@ -1,6 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { PeerJob } from '../../src/peer/step-peer.ts';
-import { TorchPeer } from '../../src/peer/torch-peer.ts';
+import { StepPeer, type PeerJob } from '../../src/peer/step-peer.ts';
 import { torchPython } from '../fixtures/torch.ts';
 
 const job: PeerJob = {
@@ -15,8 +14,8 @@ const job: PeerJob = {
   threads: 1,
 };
 
-function startPeer(): TorchPeer {
-  const peer = new TorchPeer(torchPython!.executable, 1);
+function startPeer(): StepPeer<'torch'> {
+  const peer = new StepPeer('torch', torchPython!.executable, 1);
   onTestFinished(() => peer.close());
   return peer;
 }
@@ -76,6 +75,6 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
 });
 
 it('reports that the peer ended', async () => {
-  const peer = new TorchPeer(process.execPath, 1);
+  const peer = new StepPeer('torch', process.execPath, 1);
   await expect(peer.prepare(job)).rejects.toThrow('The PyTorch process ended unexpectedly');
 });

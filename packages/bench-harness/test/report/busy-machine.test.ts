@@ -1,13 +1,13 @@
 import { renderMarkdown } from '@roofline/reports';
 import { expect, it } from 'vitest';
 import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
-import { busyMachineText } from '../../src/report/busy-machine.ts';
+import { busyMachineNotes } from '../../src/report/busy-machine.ts';
 import { toyRecord } from '../fixtures/records.ts';
 
 const busyBy = (busyCores: number | null, context = 16) =>
   toyRecord({ context }, { otherWork: busyCores === null ? null : { busyCores, cores: 20 } });
-const textOf = (...records: Parameters<typeof busyMachineText>[0]) =>
-  busyMachineText(records, ({ parameters }) => `context ${parameters['context']}`);
+const textOf = (...records: Parameters<typeof busyMachineNotes>[0]) =>
+  busyMachineNotes(records, ({ parameters }) => `context ${parameters['context']}`)[0]?.text ?? null;
 
 it('a machine is busy where others took more than a tenth of it', () => {
   expect([textOf(toyRecord()), textOf(busyBy(null)), textOf(busyBy(1.99)), textOf(busyBy(2))]).toEqual([

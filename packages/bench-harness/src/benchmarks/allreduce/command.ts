@@ -1,18 +1,19 @@
 import { availableParallelism } from 'node:os';
-import type { InferredOptionTypes } from 'yargs';
-import { defineCommand } from '../../cli/command.ts';
-import { peerChoice } from '../../cli/flags/choices.ts';
+import { askedPeer, peerChoice } from '../../cli/flags/peer-flag.ts';
 import { ranksDeviceFlag } from '../../cli/flags/device-flag.ts';
-import { sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
-import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { parseList, parsePositiveNumber, parseWholeNumber, single } from '../../cli/option-values.ts';
-import { showWhile } from '../../cli/show-while.ts';
+import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
+import { parseList, parsePositiveNumber, single } from '../../cli/option-values.ts';
 import { chooseBackend, requireBackend } from '../../device/require-backend.ts';
 import { UsageError } from '../../errors.ts';
 import { combinations } from '../../parameters/cell-schema.ts';
-import { findPeer } from '../../peer/peer-setting.ts';
+import { benchmarkCommand } from '../benchmark-command.ts';
 import { type CollectiveShape, pieceCount } from './operations.ts';
-import { type CollectiveBackend, collectiveParameters, worldSizes } from './parameters.ts';
+import {
+  type CollectiveBackend,
+  collectiveParameters,
+  collectiveSettingParameters,
+  worldSizes,
+} from './parameters.ts';
 import { parseSize, sizesBetween } from './sizes.ts';
 
 const sizeOf = (flag: string) => (given: string | readonly string[]) => parseSize(flag, single(flag, given));
@@ -22,55 +23,36 @@ const sizesOf = (flag: string) => {
 };
 const defaultSizes = [1e6, 1e7, 1e8, 1e9];
 
-const flags = {
-  ...sweptFlagsOf(collectiveParameters),
-  size: {
-    type: 'string',
-    describe: '1MB,10MB,100MB,1GB if not given; of all pieces together, as in nccl-tests',
-    coerce: sizesOf('size'),
+export const allreduceCommand = benchmarkCommand('allreduce', {
+  flags: {
+    ...sweptFlagsOf(collectiveParameters),
+    size: {
+      type: 'string',
+      describe: '1MB,10MB,100MB,1GB if not given; of all pieces together, as in nccl-tests',
+      coerce: sizesOf('size'),
+    },
+    begin: { type: 'string', alias: 'b', describe: 'Sizes from this one on', coerce: sizeOf('begin') },
+    end: { type: 'string', alias: 'e', describe: 'to this one', coerce: sizeOf('end') },
+    factor: {
+      type: 'string',
+      alias: 'f',
+      describe: 'each so many times the one before; 2 if not given',
+      coerce: parsePositiveNumber('factor'),
+    },
+    ...settingFlagsOf(collectiveSettingParameters),
+    peer: {
+      ...peerChoice,
+      describe: 'Time torch.distributed with the same backend in turn (Python by ROOFLINE_PYTHON)',
+    },
+    ...ranksDeviceFlag,
   },
-  begin: { type: 'string', alias: 'b', describe: 'Sizes from this one on', coerce: sizeOf('begin') },
-  end: { type: 'string', alias: 'e', describe: 'to this one', coerce: sizeOf('end') },
-  factor: {
-    type: 'string',
-    alias: 'f',
-    describe: 'each so many times the one before; 2 if not given',
-    coerce: parsePositiveNumber('factor'),
-  },
-  iterations: {
-    type: 'string',
-    describe: 'Calls of a turn that count; 20 if not given, of Gloo 4',
-    coerce: parseWholeNumber('iterations', 1),
-  },
-  warmup: {
-    type: 'string',
-    describe: 'Calls of a turn before those; 5 if not given, of Gloo 1',
-    coerce: parseWholeNumber('warmup', 0),
-  },
-  rounds: {
-    type: 'string',
-    default: '5',
-    describe: 'Turns that sides and placements take',
-    coerce: parseWholeNumber('rounds', 1),
-  },
-  peer: {
-    ...peerChoice,
-    describe: 'Time torch.distributed with the same backend in turn (Python by ROOFLINE_PYTHON)',
-  },
-  ...ranksDeviceFlag,
-  ...sweepFlags,
-} as const;
-
-type Arguments = InferredOptionTypes<typeof flags>;
-
-export const allreduceCommand = defineCommand({
-  flags,
   examples: [
     ['roofline allreduce', 'sizes up to 1 GB, between GPUs or, by Gloo, between processes'],
     ['roofline allreduce --backend gloo --nproc 2 --size 1MB,10MB --peer torch', "next to PyTorch's Gloo"],
     ['roofline allreduce --op allgather,reducescatter -b 8 -e 128M -f 2', "nccl-tests' sweep"],
   ],
-  async run(args) {
+  load: async () => (await import('./benchmark.ts')).allreduceBenchmark,
+  async plan(args) {
     const bytes = chooseSizes(args);
     const swept = sweptBy(collectiveParameters, args);
     const backend = await chooseBackends(swept, args.device);
@@ -79,22 +61,14 @@ export const allreduceCommand = defineCommand({
     const cells = { ...swept, backend, ranks, bytes };
     checkElements(cells);
     for (const each of backend) await requireBackend(each);
-    const { runBenchmark } = await import('../run-benchmark.ts');
-    const { allreduceBenchmark } = await import('./benchmark.ts');
-    const peer = args.peer === undefined ? null : await showWhile('Looking for PyTorch', findPeer);
-    const { exitCode } = await runBenchmark(allreduceBenchmark, {
-      parameters: () => ({
-        ...cells,
-        warmup: args.warmup ?? (onGpu ? 5 : 1),
-        iterations: args.iterations ?? (onGpu ? 20 : 4),
-        rounds: args.rounds,
-        peer,
-      }),
+    const peer = await askedPeer(args);
+    const usual = onGpu ? { warmup: 5, iterations: 20 } : { warmup: 1, iterations: 4 };
+    const settings = { ...usual, ...settingsBy(collectiveSettingParameters, args) };
+    return {
+      parameters: () => ({ ...cells, ...settings, peer }),
       device: onGpu ? 'cuda' : 'cpu',
       dtypes: null,
-      ...sweepOptions(args, 'allreduce'),
-    });
-    return exitCode;
+    };
   },
 });
 
@@ -122,7 +96,12 @@ function checkElements(swept: {
   );
 }
 
-function chooseSizes({ size, begin, end, factor }: Arguments): number[] {
+function chooseSizes({
+  size,
+  begin,
+  end,
+  factor,
+}: Partial<Readonly<Record<'begin' | 'end' | 'factor', number>> & { size: number[] }>): number[] {
   if (begin === undefined && end === undefined) {
     if (factor !== undefined) throw new UsageError('--factor stands between --begin and --end: add both.');
     return size ?? defaultSizes;

@@ -41,11 +41,15 @@ export type CollectiveCell = z.infer<typeof collectiveCell>;
 
 /** What all cells share. */
 export const collectiveSettingParameters = {
-  /** Calls of a turn that are not timed, and those that are. */
-  warmup: parameter(z.int().nonnegative()),
-  iterations: parameter(z.int().positive()),
-  /** Turns of each side and placement. */
-  rounds: parameter(z.int().positive()),
+  warmup: parameter(z.int().nonnegative(), {
+    flag: { describe: 'Calls of a turn before those that count; 5 if not given, of Gloo 1' },
+  }),
+  iterations: parameter(z.int().positive(), {
+    flag: { describe: 'Calls of a turn that count; 20 if not given, of Gloo 4' },
+  }),
+  rounds: parameter(z.int().positive(), {
+    flag: { default: '5', describe: 'Turns that sides and placements take' },
+  }),
   peer: parameter(peerSetting),
 };
 const collectiveSettings = cellSchema(collectiveSettingParameters);

@@ -1,7 +1,6 @@
-import { defineCommand, type Flags } from '../../cli/command.ts';
-import { deviceFlag } from '../../cli/flags/device-flag.ts';
+import type { Flags } from '../../cli/command.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
-import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { benchmarkCommand } from '../benchmark-command.ts';
 import { attentionDefaults, attentionParameters, attentionPasses } from './parameters.ts';
 
 const parameterFlags: Flags = { ...sweptFlagsOf(attentionParameters), ...settingFlagsOf(attentionPasses) };
@@ -21,8 +20,8 @@ const defaults: Flags = Object.fromEntries(
   }),
 );
 
-export const attentionCommand = defineCommand({
-  flags: { ...parameterFlags, ...defaults, ...deviceFlag, ...sweepFlags },
+export const attentionCommand = benchmarkCommand('attention', {
+  flags: { ...parameterFlags, ...defaults },
   examples: [
     ['roofline attention', 'plain and flash, forward and backward; on the CPU in a form for laptops'],
     ['roofline attention --dtype float32,bfloat16 --out results/attention', 'both dtypes; again to resume'],
@@ -30,19 +29,15 @@ export const attentionCommand = defineCommand({
     ['roofline attention --execution eager,compiled', 'compiled passes, and what compiling took'],
     ['roofline attention --json | jq .rows', 'for other programs'],
   ],
-  async run(args) {
-    const { runBenchmark } = await import('../run-benchmark.ts');
-    const { attentionBenchmark } = await import('./benchmark.ts');
+  load: async () => (await import('./benchmark.ts')).attentionBenchmark,
+  plan(args) {
     const swept = sweptBy(attentionParameters, args);
-    const { exitCode } = await runBenchmark(attentionBenchmark, {
+    return {
       parameters: ({ type }) => ({
         ...structuredClone(attentionDefaults[type]),
         ...{ ...swept, ...settingsBy(attentionPasses, args) },
       }),
-      device: args.device,
       dtypes: swept.dtype,
-      ...sweepOptions(args, 'attention'),
-    });
-    return exitCode;
+    };
   },
 });

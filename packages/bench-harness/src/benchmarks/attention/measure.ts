@@ -1,10 +1,9 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, scope, type Device, type Tensor } from '@roofline/tensor-core';
 import { attend, clearGradients, createOperands } from '../../attention/operands.ts';
 import type { CompiledExecution } from '../../execution/kinds.ts';
 import { precompile } from '../../execution/precompile.ts';
-import { timeStep, type StepTime } from '../../measuring/timing.ts';
-import { countSteps } from '../../measuring/count-steps.ts';
+import { collectSteps, timeStep, type StepTime } from '../../measuring/timing.ts';
+import { stepRunner } from '../../measuring/step-runner.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import type { AttentionCell, AttentionSettings } from './parameters.ts';
 import type { AttentionResult, PassTimes } from './result.ts';
@@ -53,13 +52,13 @@ async function timeEager(
       return time;
     });
 
-  const run = repeated(countSteps(progress, { warmup, steps: 2 * steps, name: 'passes' }));
+  const run = stepRunner(progress, { warmup, steps: 2 * steps, name: 'passes' });
   // The backward pass has a forward pass in it.
   await run(warmup, backward);
   device.resetPeakMemory();
-  const forwardTimes = await run(steps, forward);
+  const forwardTimes = passTimes(await run(steps, forward));
   memory.peakForwardBytes = device.memoryStatistics().peakAllocatedBytes;
-  const backwardTimes = await run(steps, backward);
+  const backwardTimes = passTimes(await run(steps, backward));
   memory.peakAllocatedBytes = device.memoryStatistics().peakAllocatedBytes;
   return { forward: forwardTimes, backward: backwardTimes, both: null, compilation: null, memory };
 }
@@ -82,12 +81,12 @@ async function timeCompiled(
     attend(cell.attention, operands).backward(operands.gradient);
   };
   const time = async (fn: () => Tensor | undefined, name: string) => {
-    const run = repeated(countSteps(progress, { warmup, steps, name }));
+    const run = stepRunner(progress, { warmup, steps, name });
     const { call, compiled, compilation } = precompile(device, fn, execution);
     const pass = () => timeStep(device, call);
     await run(warmup, pass);
     device.resetPeakMemory();
-    const times = await run(steps, pass);
+    const times = passTimes(await run(steps, pass));
     const { peakAllocatedBytes } = device.memoryStatistics();
     compiled.dispose();
     return { times, compilation, peakAllocatedBytes };
@@ -104,18 +103,7 @@ async function timeCompiled(
   };
 }
 
-/** Times a pass so many times. */
-function repeated(passDone: () => void) {
-  return async (count: number, pass: () => StepTime): Promise<PassTimes> => {
-    const times: PassTimes = { deviceMs: [], wallMs: [] };
-    for (let step = 0; step < count; step++) {
-      const { deviceMs, wallMs } = pass();
-      times.deviceMs.push(deviceMs);
-      times.wallMs.push(wallMs);
-      passDone();
-      // Lets finalizers run, and the process notice that its runner is gone.
-      await turnOfTheEventLoop();
-    }
-    return times;
-  };
+function passTimes(passes: readonly StepTime[]): PassTimes {
+  const { deviceMs, wallMs } = collectSteps(passes);
+  return { deviceMs, wallMs };
 }

@@ -1,11 +1,5 @@
 import { defineBenchmark } from '../define-benchmark.ts';
-import { stepParameters } from '../e2e/parameters.ts';
-import {
-  compileParameters,
-  expandCompileCells,
-  type CompileParameters,
-  type CompileSettings,
-} from './parameters.ts';
+import { compileSweep } from './parameters.ts';
 import { compileFindings, kernelFinding } from './report/findings.ts';
 import { callSections, fusedTable, programTable, unfusedNotes } from './report/tables.ts';
 import { compileResult } from './result.ts';
@@ -14,13 +8,8 @@ import { compileResult } from './result.ts';
 export const compileBenchmark = defineBenchmark({
   name: 'compile',
   title: 'Compiled programs',
-  parameters: compileParameters,
-  cell: stepParameters,
+  ...compileSweep,
   result: compileResult,
-  settings: ({ steps, seed, coldAndWarm }: CompileParameters): CompileSettings => ({
-    ...{ steps, seed, coldAndWarm },
-  }),
-  expand: expandCompileCells,
   samplesMs: ({ deviceMs }) => deviceMs,
   table: programTable,
   overview: [fusedTable, unfusedNotes],

@@ -1,21 +1,19 @@
-import { defineCommand } from '../../cli/command.ts';
-import { deviceFlag } from '../../cli/flags/device-flag.ts';
-import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { settingFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { chooseModels, modelFlags } from '../../model/flags.ts';
-import { changedFlag, ownStepFlags, stepsBy } from '../e2e/flags.ts';
+import { benchmarkCommand } from '../benchmark-command.ts';
+import { ownStepFlags, stepsBy } from '../e2e/flags.ts';
+import { compileSettings } from './parameters.ts';
 
-const { execution: _, warmup: __, ...flags } = ownStepFlags;
+const { execution: _, ...flags } = ownStepFlags;
 
-export const compileCommand = defineCommand({
+export const compileCommand = benchmarkCommand('compile', {
   flags: {
-    ...{ ...modelFlags, ...flags },
-    steps: changedFlag('steps', { describe: 'Steps to time, once compiled' }),
+    ...{ ...modelFlags, ...flags, ...settingFlagsOf(compileSettings) },
     'cold-and-warm': {
       type: 'boolean',
       default: true,
       describe: 'On a GPU, time compiling in processes of its own, with the kernel cache empty and full',
     },
-    ...{ ...deviceFlag, ...sweepFlags },
   },
   examples: [
     ['roofline compile --size small', 'forward, with backward, and the whole step'],
@@ -25,16 +23,9 @@ export const compileCommand = defineCommand({
     ],
     ['roofline compile --out results/compile && roofline report results/compile', 'every call, as a page'],
   ],
-  async run(args) {
-    const { runBenchmark } = await import('../run-benchmark.ts');
-    const { compileBenchmark } = await import('./benchmark.ts');
-    const steps = stepsBy(args, await chooseModels(args, 'small'));
-    const { exitCode } = await runBenchmark(compileBenchmark, {
-      parameters: () => ({ ...steps, coldAndWarm: args['cold-and-warm'] }),
-      device: args.device,
-      dtypes: null,
-      ...sweepOptions(args, 'compile'),
-    });
-    return exitCode;
+  load: async () => (await import('./benchmark.ts')).compileBenchmark,
+  async plan(args) {
+    const steps = stepsBy(args, await chooseModels(args, 'small'), compileSettings);
+    return { parameters: () => steps, dtypes: null };
   },
 });

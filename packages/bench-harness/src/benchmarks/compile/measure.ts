@@ -1,4 +1,4 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
+import type { z } from 'zod';
 import {
   device as openDevice,
   formatShape,
@@ -6,11 +6,12 @@ import {
   type CompileExplanation,
 } from '@roofline/tensor-core';
 import { canonicalJson } from '../../records/json.ts';
+import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import { measureCompileTimes } from './compile-times.ts';
 import type { CompileCell, CompileSettings } from './parameters.ts';
-import type { CallGroup, CompileResult } from './result.ts';
+import { compileResult, type CallGroup, type CompileResult } from './result.ts';
 
 /** Compiles the step of one cell, reports what became of it, and times it. */
 export async function measureCompile(
@@ -24,34 +25,26 @@ export async function measureCompile(
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();
   const { call, compiled, compilation } = workload.program!;
-  const [deviceMs, hostMs]: [number[], number[]] = [[], []];
-  for (let step = 0; step < settings.steps; step++) {
+  const run = stepRunner(progress, { warmup: 0, steps: settings.steps });
+  const times = await run(settings.steps, () => {
     device.synchronize();
     const start = device.recordEvent();
     const calledMs = performance.now();
     call();
-    hostMs.push(performance.now() - calledMs);
-    deviceMs.push(device.recordEvent().elapsedMs(start));
-    progress(step + 1, settings.steps, 'steps');
-    await turnOfTheEventLoop();
-  }
+    const hostMs = performance.now() - calledMs;
+    return { hostMs, deviceMs: device.recordEvent().elapsedMs(start) };
+  });
   // The program that ran last: an optimizer's first step has one of its own.
-  return { compilation, compileTimes, ...described(compiled.explain().at(-1)!), deviceMs, hostMs };
+  return { compilation, compileTimes, ...described(compiled.explain().at(-1)!), ...samplesOf(times) };
 }
 
-type Described = Omit<CompileResult, 'compilation' | 'compileTimes' | 'deviceMs' | 'hostMs'>;
+const explanation = compileResult.omit({
+  ...{ compilation: true, compileTimes: true, deviceMs: true, hostMs: true },
+});
 
-function described(program: CompileExplanation): Described {
-  const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
-  const { repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
-  const { accumulatedProducts, mergedProducts, operandBytesSaved } = program;
-  const { multipliedGradients, callsBeside } = program;
-  return {
-    ...{ tracedCalls, calls, launches, nodesBefore, nodes },
-    ...{ repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes },
-    ...{ accumulatedProducts, mergedProducts, operandBytesSaved, multipliedGradients, callsBeside },
-    table: groupCalls(table),
-  };
+/** What is kept of the explanation. */
+function described(program: CompileExplanation): z.infer<typeof explanation> {
+  return explanation.parse({ ...program, table: groupCalls(program.table) });
 }
 
 /** Calls that are alike in all layers, in the order of the first of each. */

@@ -1,11 +1,5 @@
 import { defineBenchmark } from '../define-benchmark.ts';
-import {
-  ddpCellParameters,
-  ddpParameters,
-  expandDdpCells,
-  type DdpParameters,
-  type DdpSettings,
-} from './parameters.ts';
+import { ddpSweep } from './parameters.ts';
 import { method, stepFindings, timePlot } from './report/findings.ts';
 import { claim, leadChart } from './report/lead.ts';
 import { ddpTable, rankTable } from './report/tables.ts';
@@ -15,13 +9,8 @@ import { ddpResult } from './result.ts';
 export const ddpBenchmark = defineBenchmark({
   name: 'ddp',
   title: 'Data-parallel training',
-  parameters: ddpParameters,
-  cell: ddpCellParameters,
+  ...ddpSweep,
   result: ddpResult,
-  settings: ({ backend, bucketBytes, warmup, steps, seed, peer }: DdpParameters): DdpSettings => ({
-    ...{ backend, bucketBytes, warmup, steps, seed, peer },
-  }),
-  expand: expandDdpCells,
   samplesMs: ({ times }) => times.stepMs,
   peakBytes: ({ memory }) => Math.max(...memory.map(({ peakBytes }) => peakBytes)),
   table: ddpTable,

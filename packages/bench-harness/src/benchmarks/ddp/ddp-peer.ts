@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { sampleList } from '../../measuring/statistics.ts';
 import { peerPython } from '../../peer/cell-peer.ts';
 import { PythonPeer } from '../../peer/python-peer.ts';
-import { readyReply } from '../../peer/torch-peer.ts';
+import { readyReply } from '../../peer/step-peer.ts';
 import { UntilFailure } from '../../peer/until-failure.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import type { RankResult } from './result.ts';
@@ -23,47 +23,28 @@ export interface PeerPlace {
   readonly threads: number;
 }
 
-/** One rank of the same training in PyTorch, by python/torch_ddp.py. */
-class TorchRank extends PythonPeer {
-  constructor(threads: number) {
-    super('torch_ddp.py', peerPython(), threads);
-  }
-
-  prepare({ shape: config, ...cell }: DdpCell, settings: DdpSettings, place: PeerPlace) {
-    const { backend, bucketBytes, seed } = settings;
-    const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
-    const timeoutSeconds = peerTimeoutSeconds;
-    const job = { ...cell, ...place, config, backend, bucketBytes, seed, device, timeoutSeconds };
-    return this.request({ command: 'prepare', ...job }, readyReply);
-  }
-
-  run(steps: number) {
-    return this.request({ command: 'run', steps }, z.object({ stepMs: sampleList }));
-  }
-}
-
-/** PyTorch's side of a rank. Its failure does not spoil ours: it becomes part of the result. */
+/** PyTorch's side of a rank, by python/torch_ddp.py. Its failure does not spoil ours: it becomes part of the result. */
 export class RankPeer {
-  readonly #asked: UntilFailure<TorchRank>;
+  readonly #asked: UntilFailure<PythonPeer>;
   readonly #stepMs: number[] = [];
   #torch = '';
 
-  private constructor(peer: TorchRank) {
+  private constructor(peer: PythonPeer) {
     this.#asked = new UntilFailure(peer);
   }
 
   /** Starts it and runs `warmup` steps. */
   static async start(cell: DdpCell, settings: DdpSettings, place: PeerPlace): Promise<RankPeer> {
-    const rankPeer = new RankPeer(new TorchRank(place.threads));
+    const rankPeer = new RankPeer(new PythonPeer('torch_ddp.py', peerPython(), place.threads));
     await rankPeer.#asked.attempt(async (peer) => {
-      rankPeer.#torch = (await peer.prepare(cell, settings, place)).torch;
-      if (settings.warmup > 0) await peer.run(settings.warmup);
+      rankPeer.#torch = (await peer.request(jobOf(cell, settings, place), readyReply)).torch;
+      if (settings.warmup > 0) await steps(peer, settings.warmup);
     });
     return rankPeer;
   }
 
-  run(steps: number): Promise<void> {
-    return this.#asked.attempt(async (peer) => void this.#stepMs.push(...(await peer.run(steps)).stepMs));
+  run(count: number): Promise<void> {
+    return this.#asked.attempt(async (peer) => void this.#stepMs.push(...(await steps(peer, count))));
   }
 
   async finish(): Promise<RankResult['peer']> {
@@ -72,4 +53,15 @@ export class RankPeer {
     if (failure) return { status: 'failed', error: failure.message };
     return { status: 'ok', torch: this.#torch, stepMs: this.#stepMs };
   }
+}
+
+function jobOf({ shape: config, ...cell }: DdpCell, settings: DdpSettings, place: PeerPlace) {
+  const { backend, bucketBytes, seed } = settings;
+  const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
+  const work = { ...cell, ...place, config, backend, bucketBytes, seed, device };
+  return { command: 'prepare', ...work, timeoutSeconds: peerTimeoutSeconds };
+}
+
+async function steps(peer: PythonPeer, steps: number): Promise<number[]> {
+  return (await peer.request({ command: 'run', steps }, z.object({ stepMs: sampleList }))).stepMs;
 }

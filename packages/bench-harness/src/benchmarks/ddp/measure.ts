@@ -58,16 +58,12 @@ function joinPeers(peers: readonly RankResult['peer'][]): RankResult['peer'] {
 /** Each step takes as long as on its slowest rank. */
 export function joinRanks(results: readonly RankResult[]): DdpResult {
   const { bucketBytes, copiedBytes, parameterCount, threads, times } = results[0]!;
-  const slowest = (name: keyof RankResult['times']) =>
-    times[name].map((_, step) => Math.max(...results.map((result) => result.times[name][step]!)));
+  const slowest = Object.entries(times).map(([name, samples]) => {
+    const ofRanks = results.map((result) => result.times[name as keyof typeof times]);
+    return [name, samples.map((_, step) => Math.max(...ofRanks.map((each) => each[step]!)))];
+  });
   return {
-    times: {
-      stepMs: slowest('stepMs'),
-      synchronizedMs: slowest('synchronizedMs'),
-      localMs: slowest('localMs'),
-      optimizerMs: slowest('optimizerMs'),
-      communicationMs: slowest('communicationMs'),
-    },
+    times: Object.fromEntries(slowest) as DdpResult['times'],
     memory: results.map(({ rank, memory }) => ({ rank, ...memory })),
     bucketBytes,
     copiedBytes,

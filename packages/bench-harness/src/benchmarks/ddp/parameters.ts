@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { cellSchema, combinations, settingSchemas, sweepSchemas } from '../../parameters/cell-schema.ts';
-import { parameter } from '../../parameters/parameter.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
+import { parameter, withFlag } from '../../parameters/parameter.ts';
+import { sweepOf, type ValuesOf } from '../../parameters/sweep.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { modelShape, namedModel } from '../../model/shape.ts';
 import { stepParameters, stepSettings } from '../e2e/parameters.ts';
@@ -45,25 +46,28 @@ export type DdpCell = z.infer<typeof ddpCell>;
 const { size: _, shape: __, ...ddpSwept } = ddpCellParameters;
 export { ddpSwept };
 
-/** The whole sweep: every combination of the lists is a cell. */
-export const ddpParameters = z.object({
-  model: z.array(namedModel).min(1),
-  ...sweepSchemas(ddpSwept),
-  ...settingSchemas(stepSettings),
-  backend: z.enum(ddpBackends),
-  bucketBytes: count,
-  peer: peerSetting,
-});
-export type DdpParameters = z.infer<typeof ddpParameters>;
-export type DdpSettings = Pick<
-  DdpParameters,
-  'backend' | 'bucketBytes' | 'warmup' | 'steps' | 'seed' | 'peer'
->;
+const { warmup, steps, seed } = stepSettings;
+export const ddpSettings = {
+  backend: parameter(z.enum(ddpBackends), {
+    flag: { describe: 'gloo on the CPU, nccl on GPUs; as --device says if not given' },
+  }),
+  bucketBytes: parameter(count),
+  warmup: withFlag(warmup, { default: '3' }),
+  ...{ steps, seed },
+  peer: parameter(peerSetting),
+};
+export type DdpSettings = ValuesOf<typeof ddpSettings>;
 
-/** All combinations: models outermost, the modes of one setting together. */
-export function expandDdpCells(parameters: DdpParameters): DdpCell[] {
-  const { model, dtype, context, batch, optimizer, worldSize, mode } = parameters;
-  return combinations({ model, dtype, context, batch, optimizer, worldSize, mode }).map(
-    ({ model: { size, shape }, ...cell }) => ({ size, shape, ...cell }),
-  );
-}
+const sweep = sweepOf({
+  cell: { model: parameter(namedModel), ...ddpSwept },
+  settings: ddpSettings,
+  // The modes of one setting together.
+  nested: ['model', 'dtype', 'context', 'batch', 'optimizer', 'worldSize', 'mode'],
+});
+/** The whole sweep: every combination of the lists is a cell. */
+export const ddpSweep = {
+  ...sweep,
+  cell: ddpCellParameters,
+  expand: (parameters: z.output<typeof sweep.parameters>): DdpCell[] =>
+    sweep.expand(parameters).map(({ model, ...cell }) => ({ ...model, ...cell })),
+};

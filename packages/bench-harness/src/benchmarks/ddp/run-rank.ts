@@ -1,7 +1,6 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { initProcessGroup } from '@roofline/collectives';
 import { device as openDevice } from '@roofline/tensor-core';
-import { countSteps } from '../../measuring/count-steps.ts';
+import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks } from '../../measuring/timing.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
@@ -34,7 +33,8 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const report = (done: number, total: number, name = '') => {
     if (rank === 0) sendRankEvent({ type: 'progress', done, total, name });
   };
-  const run = stepRunner(training, countSteps(report, { warmup, steps }));
+  const runSteps = stepRunner(report, { warmup, steps });
+  const run = (count: number) => runSteps(count, () => training.sample());
   await run(warmup);
   const place = { rank, port: peerPort, threads: threads ?? 1 };
   const peer = settings.peer ? await RankPeer.start(cell, settings, place) : null;
@@ -48,35 +48,10 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const { bucketBytes, copiedBytes, parameterCount } = training;
   const profiledPass = await training.profile();
   const result: RankResult = {
-    ...{ rank, times: timesOf(samples), memory: { ...memory, peakBytes } },
+    ...{ rank, times: samplesOf(samples), memory: { ...memory, peakBytes } },
     ...{ bucketBytes, copiedBytes, parameterCount, threads, profiledPass },
     peer: peer ? await peer.finish() : null,
   };
   sendRankEvent({ type: 'result', result });
   group.dispose();
-}
-
-/** Runs and times steps. */
-function stepRunner(training: RankTraining, stepDone: () => void): (count: number) => Promise<StepSample[]> {
-  return async (count) => {
-    const samples: StepSample[] = [];
-    for (let step = 0; step < count; step++) {
-      samples.push(training.sample());
-      stepDone();
-      await turnOfTheEventLoop();
-    }
-    return samples;
-  };
-}
-
-/** Each of the times over all steps. */
-function timesOf(samples: readonly StepSample[]): RankResult['times'] {
-  const of = (name: keyof StepSample) => samples.map((sample) => sample[name]);
-  return {
-    stepMs: of('stepMs'),
-    synchronizedMs: of('synchronizedMs'),
-    localMs: of('localMs'),
-    optimizerMs: of('optimizerMs'),
-    communicationMs: of('communicationMs'),
-  };
 }

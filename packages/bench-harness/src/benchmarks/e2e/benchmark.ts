@@ -1,12 +1,7 @@
+import type { z } from 'zod';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { spreadOfTimes } from '../present.ts';
-import {
-  expandCells,
-  e2eParameters,
-  stepParameters,
-  type E2eParameters,
-  type E2eSettings,
-} from './parameters.ts';
+import { e2eSweep } from './parameters.ts';
 import { memoryFinding, peerNotes, precisionFindings, ratioFinding, roofFinding } from './report/findings.ts';
 import { claim, leadChart, peerCharts, question } from './report/lead.ts';
 import { stepPlots } from './report/plots.ts';
@@ -18,14 +13,13 @@ import { e2eResult } from './result.ts';
 export const e2eBenchmark = defineBenchmark({
   name: 'e2e',
   title: 'Transformer training, end to end',
-  parameters: e2eParameters,
-  cell: stepParameters,
+  ...e2eSweep,
   result: e2eResult,
-  settings: ({ warmup, steps, seed, peer, execution }: E2eParameters): E2eSettings => ({
-    ...{ warmup, steps, seed, peer },
-    ...(execution.length > 1 && execution.includes('eager') && { sweepsEager: true as const }),
+  settings: (parameters: z.output<typeof e2eSweep.parameters>) => ({
+    ...e2eSweep.settings(parameters),
+    ...(parameters.execution.length > 1 &&
+      parameters.execution.includes('eager') && { sweepsEager: true as const }),
   }),
-  expand: expandCells,
   samplesMs: ({ deviceMs }) => deviceMs,
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: ({ work }, { dtype }) => ({ phases: Object.values(work), dtype }),

@@ -1,26 +1,29 @@
-import { defineCommand } from '../../cli/command.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
-import { deviceFlag } from '../../cli/flags/device-flag.ts';
-import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { settingFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { parseWholeNumbers } from '../../cli/option-values.ts';
 import { UsageError } from '../../errors.ts';
 import { chooseModels, modelFlags } from '../../model/flags.ts';
 import { peerNames } from '../../peer/kinds.ts';
-import { changedFlag, choosePeers, stepFlags, stepsBy } from './flags.ts';
+import { benchmarkCommand } from '../benchmark-command.ts';
+import { choosePeers, stepFlags, stepsBy } from './flags.ts';
+import { stepSettings } from './parameters.ts';
 
-export const e2eCommand = defineCommand({
+const settingFlags = settingFlagsOf(stepSettings);
+
+export const e2eCommand = benchmarkCommand(({ warmup }) => (warmup.length > 1 ? 'warmup' : 'e2e'), {
   flags: {
-    ...{ ...modelFlags, ...stepFlags },
-    warmup: changedFlag('warmup', {
+    ...{ ...modelFlags, ...stepFlags, ...settingFlags },
+    warmup: {
+      type: 'string',
+      default: settingFlags['warmup']!.default as string,
       describe: 'Steps before those that count; several numbers are contrasted in a study',
       coerce: parseWholeNumbers('warmup', 0),
-    }),
+    },
     peer: {
       ...choicesOf('peer', peerNames),
       describe:
         'Run the same work in PyTorch or JAX in turn with ours, of several each (Python by ROOFLINE_PYTHON)',
     },
-    ...{ ...deviceFlag, ...sweepFlags },
   },
   examples: [
     ['roofline e2e --size small', 'the three modes of one size'],
@@ -42,26 +45,23 @@ export const e2eCommand = defineCommand({
     ['roofline e2e --size small --warmup 0,1,2,5', 'what the steps before those that count are good for'],
     ['roofline e2e --size small --json | jq .rows', 'for other programs'],
   ],
-  async run(args) {
-    const { runBenchmark } = await import('../run-benchmark.ts');
-    const { warmup, dtype, ...steps } = stepsBy(args, await chooseModels(args, 'small'));
-    const counts = warmup as unknown as readonly number[];
-    const shared = { device: args.device, dtypes: dtype };
-    if (counts.length > 1) {
-      if (['peer', 'peer-attention', 'peer-execution'].some((name) => args[name] !== undefined)) {
-        throw new UsageError(
-          '--peer goes with one number of --warmup steps: a warm-up study is of ours alone.',
-        );
-      }
-      const { warmupBenchmark } = await import('../warmup/benchmark.ts');
-      const parameters = () => ({ ...steps, dtype, warmup: counts });
-      const study = { parameters, ...shared, ...sweepOptions(args, 'warmup') };
-      return (await runBenchmark(warmupBenchmark, study)).exitCode;
+  load: async ({ warmup }) =>
+    warmup.length > 1
+      ? (await import('../warmup/benchmark.ts')).warmupBenchmark
+      : (await import('./benchmark.ts')).e2eBenchmark,
+  async plan(args) {
+    const { warmup: counts } = args;
+    const steps = stepsBy(args, await chooseModels(args, 'small'), stepSettings);
+    const isStudy = counts.length > 1;
+    if (isStudy && ['peer', 'peer-attention', 'peer-execution'].some((name) => args[name] !== undefined)) {
+      throw new UsageError(
+        '--peer goes with one number of --warmup steps: a warm-up study is of ours alone.',
+      );
     }
-    const { e2eBenchmark } = await import('./benchmark.ts');
-    const peer = await choosePeers(args);
-    const parameters = () => ({ ...steps, dtype, warmup: counts[0], peer });
-    return (await runBenchmark(e2eBenchmark, { parameters, ...shared, ...sweepOptions(args, 'e2e') }))
-      .exitCode;
+    const peer = isStudy ? null : await choosePeers(args);
+    return {
+      parameters: () => ({ ...steps, warmup: isStudy ? counts : counts[0], peer }),
+      dtypes: steps.dtype,
+    };
   },
 });

@@ -1,43 +1,49 @@
 import { attentionsOf } from '../../attention/kinds.ts';
 import type { Flag } from '../../cli/command.ts';
-import { peerChoice } from '../../cli/flags/choices.ts';
-import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
+import { askedPeer, peerChoice } from '../../cli/flags/peer-flag.ts';
+import { settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import type { GivenArguments } from '../../cli/flags/parameter-flags.ts';
 import { showWhile } from '../../cli/show-while.ts';
 import { UsageError } from '../../errors.ts';
 import { executionsOf } from '../../execution/kinds.ts';
 import type { NamedModel } from '../../model/shape.ts';
+import type { Parameters } from '../../parameters/parameter.ts';
 import { peerNames, peerTitles, type PeerName } from '../../peer/kinds.ts';
-import { findPeer, findStepPeers, type PeerSetting, type StepPeersSetting } from '../../peer/peer-setting.ts';
-import { ownSwept, stepSettings, stepSwept } from './parameters.ts';
+import { findStepPeers, type PeerSetting, type StepPeersSetting } from '../../peer/peer-setting.ts';
+import { ownSwept, stepSwept } from './parameters.ts';
 
-/** The flags of steps of ours alone, besides their model. */
-export const ownStepFlags = { ...sweptFlagsOf(ownSwept), ...settingFlagsOf(stepSettings) };
+/** The flags of swept steps of ours alone, besides their model. */
+export const ownStepFlags = sweptFlagsOf(ownSwept);
 
 /** The same with a peer's side. */
-export const stepFlags = {
-  ...{ ...sweptFlagsOf(stepSwept), ...settingFlagsOf(stepSettings) },
+export const stepFlags = sweptFlagsOf(stepSwept);
+
+export const torchFlag = {
   peer: {
     ...peerChoice,
     describe: 'Run the same work in PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
   },
-};
+} as const;
 
 /** One of them with changes. */
 export function changedFlag(name: string, changes: Partial<Flag>): Flag {
-  return { ...(stepFlags as Readonly<Record<string, Flag>>)[name]!, ...changes };
+  return { ...stepFlags[name]!, ...changes };
 }
 
-/** The sweep of steps that the flags ask for. */
-export function stepsBy(args: GivenArguments, model: readonly NamedModel[]) {
-  return { model, ...sweptBy(stepSwept, args), ...settingsBy(stepSettings, args) };
+/** The sweep of steps that the flags ask for, with settings of these. */
+export function stepsBy<const Settings extends Parameters>(
+  args: GivenArguments,
+  model: readonly NamedModel[],
+  settings: Settings,
+) {
+  return { model, ...sweptBy(stepSwept, args), ...settingsBy(settings, args) };
 }
 
 /** PyTorch, where the flags ask for it. Throws UsageError where it cannot be had. */
 export async function choosePeer(args: GivenArguments): Promise<PeerSetting> {
   const asked = args['peer'] !== undefined;
   checkPeerWays(args, asked ? ['torch'] : [], ['torch']);
-  return asked ? showWhile('Looking for PyTorch', findPeer) : null;
+  return askedPeer(args);
 }
 
 /** The peers that the flags of e2e ask for. Throws UsageError where they cannot be had. */

@@ -1,7 +1,6 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
-import { device as openDevice, type Device } from '@roofline/tensor-core';
+import { device as openDevice } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
-import { countSteps } from '../../measuring/count-steps.ts';
+import { stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks, collectSteps, timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
 import { PeerContender } from './peer-contender.ts';
@@ -18,7 +17,12 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();
   const hasEager = settings.sweepsEager === true && cell.execution !== 'eager' && device.type === 'cpu';
-  const run = stepRunner(device, context, { ours: settings.peer ? 2 : 1, eager: hasEager ? 1 : 0 });
+  const [ours, eager] = [settings.peer ? 2 : 1, hasEager ? 1 : 0];
+  const runSteps = stepRunner(context.progress, {
+    warmup: (ours + eager) * settings.warmup,
+    steps: (1 + eager) * settings.steps,
+  });
+  const run = (count: number, step: Workload['step']) => runSteps(count, () => timeStep(device, step));
 
   await run(settings.warmup, workload.step);
   const contender = settings.peer ? await PeerContender.start(cell, context, device) : null;
@@ -43,30 +47,6 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
     compilation: workload.program?.compilation ?? null,
     eagerInTurn: hasEager ? collectSteps(eagerSteps) : null,
     peer: contender ? await contender.finish() : null,
-  };
-}
-
-/**
- * Runs and times steps, and reports how far it has come; `warmups` are those of each way before the steps that count.
- */
-function stepRunner(
-  device: Device,
-  { settings, progress }: CellContext<E2eSettings>,
-  warmups: { readonly ours: number; readonly eager: number },
-): (count: number, step: Workload['step']) => Promise<StepTime[]> {
-  const stepDone = countSteps(progress, {
-    warmup: (warmups.ours + warmups.eager) * settings.warmup,
-    steps: (1 + warmups.eager) * settings.steps,
-  });
-  return async (count, step) => {
-    const times: StepTime[] = [];
-    for (let i = 0; i < count; i++) {
-      times.push(timeStep(device, step));
-      stepDone();
-      // Lets finalizers run, and the process notice that its runner is gone.
-      await turnOfTheEventLoop();
-    }
-    return times;
   };
 }
 

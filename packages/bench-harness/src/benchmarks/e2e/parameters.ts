@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { attentionsOf, modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 import { executions, executionsOf, peerExecutions } from '../../execution/kinds.ts';
-import { modelShape, namedModel } from '../../model/shape.ts';
+import { modelShape, namedModel, type NamedModel } from '../../model/shape.ts';
 import { cellNames, cellWords, type CellNames } from '../../parameters/cell-names.ts';
-import { cellSchema, combinations, settingSchemas, sweepSchemas } from '../../parameters/cell-schema.ts';
+import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
 import { dtypeSynonyms } from '../../parameters/dtype-synonyms.ts';
-import { parameter } from '../../parameters/parameter.ts';
+import { parameter, type Parameters } from '../../parameters/parameter.ts';
+import { sweepOf, type ListsOf, type ValuesOf } from '../../parameters/sweep.ts';
 import { peerOfExecution, peerTitles } from '../../peer/kinds.ts';
-import { stepPeersSetting } from '../../peer/peer-setting.ts';
+import { stepPeersSetting, type StepPeersSetting } from '../../peer/peer-setting.ts';
 
 /** `forward` runs without a tape; the others compute the loss too. */
 export const modes = ['forward', 'forward-backward', 'train-step'] as const;
@@ -85,30 +86,36 @@ export const stepSettings = {
   seed: parameter(steps, { flag: { describe: 'Seed of weights and tokens', default: '0' } }),
 };
 
-/** The whole sweep: every combination of the lists is a cell. */
-export const e2eParameters = z.object({
-  model: z.array(namedModel).min(1),
-  ...sweepSchemas(swept),
-  ...settingSchemas(stepSettings),
-  /** Without one its parameters are not swept. */
-  peer: stepPeersSetting,
-});
-export type E2eParameters = z.infer<typeof e2eParameters>;
+/**
+ * The sweep of steps: what all of them share, and what cells have besides their steps, which `expand` then has to add. A
+ * peer's ways are swept only where there is a peer.
+ */
+export function stepSweepOf<
+  const Settings extends Parameters,
+  const More extends Parameters = Record<never, never>,
+>(settings: Settings, more: More = {} as More) {
+  const sweep = sweepOf({ cell: { model: parameter(namedModel), ...swept, ...more }, settings });
+  return { ...sweep, cell: { ...stepParameters, ...more }, expand: expandCells };
+}
+
+export const e2eSettings = { ...stepSettings, peer: parameter(stepPeersSetting) };
+export const e2eSweep = stepSweepOf(e2eSettings);
 
 export const e2eCell = cellSchema(stepParameters);
 export type E2eCell = z.infer<typeof e2eCell>;
 
-export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'peer'> & {
+export type E2eSettings = ValuesOf<typeof e2eSettings> & {
   /** Eager steps are swept too. Left out otherwise, as in records from before it was asked. */
   readonly sweepsEager?: true;
 };
 
+type OfPeer = 'peerAttention' | 'peerExecution';
 /** What of a sweep decides its cells. */
-type SweptSteps = Omit<
-  E2eParameters,
-  'warmup' | 'steps' | 'seed' | 'peer' | 'peerAttention' | 'peerExecution'
-> &
-  Partial<Pick<E2eParameters, 'peer' | 'peerAttention' | 'peerExecution'>>;
+type SweptSteps = Omit<ListsOf<typeof swept>, OfPeer> &
+  Partial<Pick<ListsOf<typeof swept>, OfPeer>> & {
+    readonly model: readonly NamedModel[];
+    readonly peer?: StepPeersSetting;
+  };
 
 /** All combinations: models outermost, modes innermost. Those of a peer are swept only where there is one. */
 export function expandCells(parameters: SweptSteps): E2eCell[] {

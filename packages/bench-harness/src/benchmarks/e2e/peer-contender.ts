@@ -1,9 +1,7 @@
 import type { Device } from '@roofline/tensor-core';
-import { describeFailure, prepareCell, startJaxPeer, startPeer } from '../../peer/cell-peer.ts';
-import type { JaxDescription, JaxPeer } from '../../peer/jax-peer.ts';
+import { describeFailure, prepareCell, startPeer } from '../../peer/cell-peer.ts';
 import { peerOfExecution } from '../../peer/kinds.ts';
-import type { PeerBlock } from '../../peer/step-peer.ts';
-import type { PeerDescription, TorchPeer } from '../../peer/torch-peer.ts';
+import type { JaxDescription, PeerBlock, PeerDescription, StepPeer } from '../../peer/step-peer.ts';
 import { UntilFailure } from '../../peer/until-failure.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
@@ -11,11 +9,11 @@ import type { PeerResult } from './result.ts';
 
 /** The peer's side of a cell. Its failure does not spoil ours: it becomes part of the result. */
 export class PeerContender {
-  readonly #asked: UntilFailure<TorchPeer | JaxPeer>;
+  readonly #asked: UntilFailure<StepPeer>;
   readonly #blocks: PeerBlock[] = [];
   #description: PeerDescription | JaxDescription | null = null;
 
-  private constructor(peer: TorchPeer | JaxPeer) {
+  private constructor(peer: StepPeer) {
     this.#asked = new UntilFailure(peer);
   }
 
@@ -25,15 +23,9 @@ export class PeerContender {
     device: Device,
   ): Promise<PeerContender> {
     const { warmup } = context.settings;
-    const start = peerOfExecution(cell.peerExecution) === 'jax' ? startJaxPeer : startPeer;
-    const contender = new PeerContender(start(device));
+    const contender = new PeerContender(startPeer(peerOfExecution(cell.peerExecution), device));
     await contender.#asked.attempt(async (peer) => {
-      contender.#description = await prepareCell<PeerDescription | JaxDescription>(
-        peer,
-        cell,
-        context,
-        device,
-      );
+      contender.#description = await prepareCell(peer, cell, context, device);
       if (warmup > 0) await peer.run(warmup);
       await peer.resetPeakMemory();
     });

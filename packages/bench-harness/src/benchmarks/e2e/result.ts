@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { sampleList, timeList } from '../../measuring/statistics.ts';
 import { compilation } from '../../execution/compilation.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
-import { jaxReadyReply } from '../../peer/jax-peer.ts';
-import { readyReply } from '../../peer/torch-peer.ts';
+import { jaxReadyReply, readyReply } from '../../peer/step-peer.ts';
 
 export const phaseNames = ['forward', 'backward', 'optimizer'] as const;
 export type PhaseName = (typeof phaseNames)[number];

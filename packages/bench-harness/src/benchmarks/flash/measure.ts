@@ -1,9 +1,9 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, type Device } from '@roofline/tensor-core';
 import { createOperands } from '../../attention/operands.ts';
-import { AttentionPeer } from '../../peer/attention-peer.ts';
 import { peerPython, threadsOf } from '../../peer/cell-peer.ts';
-import { PeerError } from '../../peer/python-peer.ts';
+import { PeerError, PythonPeer } from '../../peer/python-peer.ts';
+import { readyReply } from '../../peer/step-peer.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { compete, type Contender } from './contender.ts';
 import { CacheFlush, flushedBytesOf, OwnContender } from './own-contender.ts';
@@ -36,11 +36,11 @@ export async function timeContenders(
     return { timed: await run(ours, settings, progress), flushedBytes, torch: null };
   }
   const threads = threadsOf(device);
-  const peer = new AttentionPeer(peerPython(), threads);
+  const peer = new PythonPeer('torch_attention.py', peerPython(), threads);
   try {
     const { seed, peerAttentions } = settings;
-    const job = { ...cell, device: device.label, seed, threads, flushedBytes };
-    const torch = await peer.prepare(job).catch(peerErrorOf);
+    const job = { command: 'prepare', ...cell, device: device.label, seed, threads, flushedBytes };
+    const torch = await peer.request(job, readyReply).catch(peerErrorOf);
     if (torch instanceof PeerError) {
       const unstarted = peerAttentions.map((attention): Timed => {
         return { side: 'torch', attention, outcome: failureOf(torch) };

@@ -9,17 +9,29 @@ import { peerSetting } from '../../peer/peer-setting.ts';
 
 /** What all cells share: each times all attentions and passes. */
 export const flashSettingParameters = {
-  attentions: parameter(z.array(z.enum(attentionKinds)).min(1)),
-  passes: parameter(z.array(z.enum(passes)).min(1)),
-  /** Milliseconds of calls before those that count, and of those, for each attention and pass; as `doBench`. */
-  warmupMs: parameter(z.number().positive()),
-  repeatMs: parameter(z.number().positive()),
-  /** How often the attentions take turns; each turn fills its share of `repeatMs`. */
-  rounds: parameter(count),
-  seed: parameter(z.int().nonnegative()),
+  attentions: parameter(z.array(z.enum(attentionKinds)).min(1), {
+    flag: {
+      ...{ name: 'attention', default: 'plain,flash' },
+      describe: 'In separate ops, by the kernels of @roofline/flash-attn, or its algorithm in ops',
+    },
+  }),
+  passes: parameter(z.array(z.enum(passes)).min(1), {
+    flag: { name: 'pass', describe: 'What is timed; all if not given' },
+  }),
+  warmupMs: parameter(z.number().positive(), {
+    flag: { default: '25', describe: 'Milliseconds of calls before those that count, in each turn' },
+  }),
+  repeatMs: parameter(z.number().positive(), {
+    flag: { default: '100', describe: 'Milliseconds of calls that count, of each attention and pass' },
+  }),
+  /** Each turn fills its share of `repeatMs`. */
+  rounds: parameter(count, { flag: { default: '3', describe: 'Turns that the attentions take' } }),
+  seed: parameter(z.int().nonnegative(), { flag: { default: '0', describe: 'Seed of the operands' } }),
   peer: parameter(peerSetting),
   /** Of the peer; without one they are of no account. */
-  peerAttentions: parameter(z.array(z.enum(torchAttentionNames)).min(1)),
+  peerAttentions: parameter(z.array(z.enum(torchAttentionNames)).min(1), {
+    flag: { name: 'peer-attention', describe: 'Those of PyTorch; all if not given' },
+  }),
 };
 export const flashSettings = cellSchema(flashSettingParameters);
 export type FlashSettings = z.infer<typeof flashSettings>;

@@ -3,7 +3,7 @@ import { attentionKinds } from '../../attention/kinds.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
 import { timeList } from '../../measuring/statistics.ts';
 import { passes } from '../../attention/work.ts';
-import { readyReply } from '../../peer/torch-peer.ts';
+import { readyReply } from '../../peer/step-peer.ts';
 
 const outcome = z.discriminatedUnion('status', [
   z.object({

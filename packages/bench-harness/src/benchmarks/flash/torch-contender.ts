@@ -1,27 +1,33 @@
+import { z } from 'zod';
 import type { TorchAttention } from '../../attention/peer-kinds.ts';
 import type { Pass } from '../../attention/work.ts';
-import type { AttentionPeer } from '../../peer/attention-peer.ts';
-import { PeerError } from '../../peer/python-peer.ts';
+import { PeerError, type PythonPeer } from '../../peer/python-peer.ts';
 import type { Contender, Turn } from './contender.ts';
 
 /** One of PyTorch's attentions. Whatever fails there is a row that says why, and ours are kept. */
 export class TorchContender implements Contender {
   readonly name;
   readonly #attention: TorchAttention;
-  readonly #peer: AttentionPeer;
+  readonly #peer: PythonPeer;
 
-  constructor(attention: TorchAttention, peer: AttentionPeer) {
+  /** `peer` runs python/torch_attention.py, and is prepared. */
+  constructor(attention: TorchAttention, peer: PythonPeer) {
     this.name = { side: 'torch', attention } as const;
     this.#attention = attention;
     this.#peer = peer;
   }
 
-  probe(): Promise<number | null> {
-    return this.#peer.probe(this.#attention);
+  /** Null on the CPU, where PyTorch does not count. */
+  async probe(): Promise<number | null> {
+    const reply = z.object({ peakAllocatedBytes: z.number().nullable() });
+    const request = { command: 'probe', attention: this.#attention };
+    return (await this.#peer.request(request, reply)).peakAllocatedBytes;
   }
 
-  sample(pass: Pass, turn: Turn): Promise<number[]> {
-    return this.#peer.sample(this.#attention, pass, turn);
+  async sample(pass: Pass, turn: Turn): Promise<number[]> {
+    const reply = z.object({ samplesMs: z.array(z.number()) });
+    const request = { command: 'sample', attention: this.#attention, pass, ...turn };
+    return (await this.#peer.request(request, reply)).samplesMs;
   }
 
   explain(error: unknown): ReturnType<Contender['explain']> {

@@ -1,6 +1,6 @@
 import { defineBenchmark } from '../define-benchmark.ts';
-import { expandCells, stepParameters } from '../e2e/parameters.ts';
-import { memoryParameters, type MemoryParameters, type MemorySettings } from './parameters.ts';
+import { stepSweepOf } from '../e2e/parameters.ts';
+import { memorySettings } from './parameters.ts';
 import { detailedOf, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
 import { opByOpNotes } from './report/op-by-op.ts';
 import { allocationPlot, peakPlot } from './report/plots.ts';
@@ -11,13 +11,8 @@ import { memoryResult } from './result.ts';
 export const memoryBenchmark = defineBenchmark({
   name: 'memory',
   title: 'Memory of a training step',
-  parameters: memoryParameters,
-  cell: stepParameters,
+  ...stepSweepOf(memorySettings),
   result: memoryResult,
-  settings: ({ warmup, steps, seed, stackDepth }: MemoryParameters): MemorySettings => ({
-    ...{ warmup, steps, seed, stackDepth },
-  }),
-  expand: expandCells,
   samplesMs: ({ overhead }) => overhead.offMs,
   peakBytes: ({ peakAllocatedBytes }) => peakAllocatedBytes,
   table: sweepTable,

@@ -1,6 +1,5 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, memorySnapshot, recordMemory, type Device } from '@roofline/tensor-core';
-import { countSteps } from '../../measuring/count-steps.ts';
+import { stepRunner } from '../../measuring/step-runner.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload, type Workload } from '../e2e/workload.ts';
 import type { Phase } from '../../measuring/timing.ts';
@@ -21,31 +20,22 @@ export async function measureMemory(
   const recording = { device, stackDepth };
   workload.compile();
   // The recorded step, then each without recording and with it.
-  const stepDone = countSteps(context.progress, { warmup, steps: 1 + 2 * steps });
-  const tick = async () => {
-    stepDone();
-    await turnOfTheEventLoop();
-  };
-  for (let step = 0; step < warmup; step++) {
-    workload.step(plainPhase);
-    await tick();
-  }
-  const recorded = recordStep(workload, device, recording);
-  await tick();
+  const run = stepRunner(context.progress, { warmup, steps: 1 + 2 * steps });
+  await run(warmup, () => workload.step(plainPhase));
+  const [recorded] = await run(1, () => recordStep(workload, device, recording));
   const overhead: MemoryResult['overhead'] = { offMs: [], onMs: [] };
+  const timed = () => timeStepMs(workload, device);
   for (let step = 0; step < steps; step++) {
     // Untimed first: what the recording before left behind, garbage above all, must not slow down the plain step.
     workload.step(plainPhase);
-    overhead.offMs.push(timeStepMs(workload, device));
-    await tick();
-    overhead.onMs.push(recordMemory(() => timeStepMs(workload, device), recording).result);
-    await tick();
+    overhead.offMs.push(...(await run(1, timed)));
+    overhead.onMs.push(...(await run(1, () => recordMemory(timed, recording).result)));
   }
   return {
     parameterCount: workload.parameterCount,
-    ...summarizeStep(cell, recorded, workload.parameterCount),
+    ...summarizeStep(cell, recorded!, workload.parameterCount),
     overhead,
-    snapshot: writeSnapshot(snapshotName(cell), () => memorySnapshot(recorded.record)),
+    snapshot: writeSnapshot(snapshotName(cell), () => memorySnapshot(recorded!.record)),
   };
 }
 

@@ -1,24 +1,23 @@
 import { z } from 'zod';
-import { wayWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
+import { parameter, withFlag } from '../../parameters/parameter.ts';
+import type { ValuesOf } from '../../parameters/sweep.ts';
+import { stepSettings, wayWords, type E2eCell } from '../e2e/parameters.ts';
 
-/** The cells are those of the end-to-end benchmark. */
-export const memoryParameters = e2eParameters
-  .pick({
-    ...{ model: true, context: true, batch: true, mode: true, dtype: true, attention: true },
-    execution: true,
-    seed: true,
-  })
-  .extend({
-    /** Steps that run before the recorded one. */
-    warmup: z.int().nonnegative(),
-    /** Steps that are timed with recording off, and as many with it on. */
-    steps: z.int().positive(),
-    /** Calls that are kept of each allocation, as `recordMemory` takes it; 0 for none. */
-    stackDepth: z.int().nonnegative(),
-  });
-export type MemoryParameters = z.infer<typeof memoryParameters>;
+export const memorySettings = {
+  warmup: withFlag(stepSettings.warmup, { default: '2', describe: 'Steps before the recorded one' }),
+  steps: withFlag(stepSettings.steps, {
+    ...{ default: '3', describe: 'Steps to time with recording off, and with it on' },
+  }),
+  seed: stepSettings.seed,
+  stackDepth: parameter(z.int().nonnegative(), {
+    flag: {
+      default: '20',
+      describe: "Calls that are kept of each allocation, tensor-core's own counted; 0 for none",
+    },
+  }),
+};
+export type MemorySettings = ValuesOf<typeof memorySettings>;
 export type MemoryCell = E2eCell;
-export type MemorySettings = Pick<MemoryParameters, 'warmup' | 'steps' | 'seed' | 'stackDepth'>;
 
 /** Names a cell's snapshot: `small-context256-batch4-train-step-float32.pickle`. */
 export function snapshotName(cell: MemoryCell): string {

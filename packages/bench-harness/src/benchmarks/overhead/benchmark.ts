@@ -1,15 +1,6 @@
 import { findingsTable } from '../../report/findings-table.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
-import { stepParameters } from '../e2e/parameters.ts';
-import {
-  expandOverheadCells,
-  isInstrumentCell,
-  overheadCell,
-  overheadParameters,
-  type OverheadCell,
-  type OverheadParameters,
-  type OverheadSettings,
-} from './parameters.ts';
+import { isInstrumentCell, overheadSweep, type OverheadCell } from './parameters.ts';
 import {
   instrumentFindingRows,
   instrumentFindings,
@@ -24,14 +15,8 @@ import { overheadResult } from './result.ts';
 export const overheadBenchmark = defineBenchmark({
   name: 'overhead',
   title: 'Overhead',
-  parameters: overheadParameters,
-  cell: overheadCell,
-  cellParameters: stepParameters,
+  ...overheadSweep,
   result: overheadResult,
-  settings: ({ calls, repeats, warmup, seed }: OverheadParameters): OverheadSettings => ({
-    ...{ calls, repeats, warmup, seed },
-  }),
-  expand: expandOverheadCells,
   describe: describeOverheadCell,
   samplesMs(result) {
     if ('hostUs' in result) return result.hostUs.map((us) => us / 1000);

@@ -1,8 +1,7 @@
-import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, profile, recordMemory, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
-import { countSteps } from '../../measuring/count-steps.ts';
+import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { InstrumentCell, OverheadSettings } from './parameters.ts';
 import type { InstrumentName, InstrumentResult } from './result.ts';
@@ -18,37 +17,30 @@ export async function measureInstruments(
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, settings.seed);
   const step = () => timeStep(device, (phase) => workload.step(phase));
-  const timed = async (name: InstrumentName, result: InstrumentResult): Promise<void> => {
+  const recorded = (name: InstrumentName): Promise<InstrumentedStep> => {
     // What a step leaves behind, garbage above all, must not slow down the next one: an untimed one goes between.
     step();
-    keepInstrumented(result[name], await readStep(instruments[name], device, step));
-    await turnOfTheEventLoop();
+    return readStep(instruments[name], device, step);
   };
-  const beforeProfiling = async (result: InstrumentResult): Promise<void> => {
+  const rounds = async <T>(name: string, round: () => Promise<T>): Promise<T[]> => {
+    const run = stepRunner(progress, { warmup: settings.warmup, steps: settings.repeats, name });
+    await run(settings.warmup, round);
+    return run(settings.repeats, round);
+  };
+  const beforeProfiling = await rounds('rounds without profiler', async () => {
     step();
-    keepTimes(result.off, step());
-    await timed('memory', result);
+    const { deviceMs, wallMs } = step();
+    return { off: { deviceMs, wallMs }, memory: await recorded('memory') };
+  });
+  const fromThenOn = await rounds('rounds with profiler', async () => {
+    return { profile: await recorded('profile'), profilerAtRest: await recorded('profilerAtRest') };
+  });
+  return {
+    off: samplesOf(beforeProfiling.map(({ off }) => off)),
+    profile: resultOf(fromThenOn.map((round) => round.profile)),
+    profilerAtRest: resultOf(fromThenOn.map(({ profilerAtRest }) => profilerAtRest)),
+    memory: resultOf(beforeProfiling.map(({ memory }) => memory)),
   };
-  const fromThenOn = async (result: InstrumentResult): Promise<void> => {
-    await timed('profile', result);
-    await timed('profilerAtRest', result);
-  };
-
-  const rounds = settings.warmup + settings.repeats;
-  const [warmup, result] = [noSteps(), noSteps()];
-  const parts = [
-    { name: 'rounds without profiler', round: beforeProfiling },
-    { name: 'rounds with profiler', round: fromThenOn },
-  ];
-  for (const { name, round } of parts) {
-    const roundDone = countSteps(progress, { warmup: settings.warmup, steps: settings.repeats, name });
-    for (let done = 0; done < rounds; done++) {
-      const isWarmup = done < settings.warmup;
-      await round(isWarmup ? warmup : result);
-      roundDone();
-    }
-  }
-  return result;
 }
 
 interface RecordedStep {
@@ -71,7 +63,12 @@ const instruments: Readonly<Record<InstrumentName, Instrument>> = {
   },
 };
 
-type InstrumentedStep = RecordedStep & { readonly readOutMs: number };
+/** All of it in numbers. */
+interface InstrumentedStep extends Omit<RecordedStep, 'time'> {
+  readonly deviceMs: number;
+  readonly wallMs: number;
+  readonly readOutMs: number;
+}
 
 async function readStep(
   instrument: Instrument,
@@ -79,28 +76,12 @@ async function readStep(
   step: () => StepTime,
 ): Promise<InstrumentedStep> {
   const start = performance.now();
-  const recorded = await instrument(device, step);
-  return { ...recorded, readOutMs: performance.now() - start - recorded.time.wallMs };
+  const { time, events, droppedRecords } = await instrument(device, step);
+  const { deviceMs, wallMs } = time;
+  return { deviceMs, wallMs, readOutMs: performance.now() - start - wallMs, events, droppedRecords };
 }
 
-function keepTimes(steps: InstrumentResult['off'], { deviceMs, wallMs }: StepTime): void {
-  steps.deviceMs.push(deviceMs);
-  steps.wallMs.push(wallMs);
-}
-
-function keepInstrumented(steps: InstrumentResult[InstrumentName], step: InstrumentedStep): void {
-  keepTimes(steps, step.time);
-  steps.readOutMs.push(step.readOutMs);
-  steps.events.push(step.events);
-  steps.droppedRecords += step.droppedRecords;
-}
-
-function noSteps(): InstrumentResult {
-  const instrumented = () => ({ deviceMs: [], wallMs: [], readOutMs: [], events: [], droppedRecords: 0 });
-  return {
-    off: { deviceMs: [], wallMs: [] },
-    profile: instrumented(),
-    profilerAtRest: instrumented(),
-    memory: instrumented(),
-  };
+function resultOf(steps: readonly InstrumentedStep[]): InstrumentResult[InstrumentName] {
+  const samples = samplesOf<keyof InstrumentedStep>(steps);
+  return { ...samples, droppedRecords: samples.droppedRecords.reduce((sum, dropped) => sum + dropped, 0) };
 }

@@ -1,7 +1,9 @@
 import { z } from 'zod';
-import { cellSchema, sweepSchemas } from '../../parameters/cell-schema.ts';
-import { parameter } from '../../parameters/parameter.ts';
-import { e2eCell, e2eParameters, expandCells } from '../e2e/parameters.ts';
+import { namedModel } from '../../model/shape.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
+import { parameter, withFlag } from '../../parameters/parameter.ts';
+import { sweepOf, type ValuesOf } from '../../parameters/sweep.ts';
+import { e2eCell, expandCells, stepParameters, stepSettings } from '../e2e/parameters.ts';
 
 /** What is measured: the host time of eager ops, and what a step pays for being profiled or recorded. */
 export const overheadStudies = ['ops', 'instruments'] as const;
@@ -30,20 +32,43 @@ export function isInstrumentCell(cell: OverheadCell): cell is InstrumentCell {
   return 'study' in cell;
 }
 
-export const overheadParameters = e2eParameters
-  .pick({ model: true, context: true, batch: true, dtype: true, warmup: true, seed: true })
-  .extend({
-    study: z.array(z.enum(overheadStudies)).min(1),
-    ...sweepSchemas(opParameters),
-    /** Calls of one sample: as many as the device's queue takes without making the host wait. */
-    calls: z.int().positive(),
-    /** Samples of an op, and rounds of the instruments; `warmup` rounds go before those. */
-    repeats: z.int().positive(),
-  });
-export type OverheadParameters = z.infer<typeof overheadParameters>;
-export type OverheadSettings = Pick<OverheadParameters, 'calls' | 'repeats' | 'warmup' | 'seed'>;
+const { warmup, seed } = stepSettings;
+export const overheadSettings = {
+  /** As many as the device's queue takes without making the host wait. */
+  calls: parameter(z.int().positive(), {
+    flag: { default: '500', describe: 'Calls of one repeat of an op' },
+  }),
+  repeats: parameter(z.int().positive(), {
+    flag: {
+      ...{
+        default: '20',
+        describe: 'Repeats of an op, and rounds of the instruments, that the median is of',
+      },
+    },
+  }),
+  warmup: withFlag(warmup, {
+    ...{ default: '3', describe: 'Rounds of the instruments before those that count' },
+  }),
+  seed,
+};
+export type OverheadSettings = ValuesOf<typeof overheadSettings>;
 
-export function expandOverheadCells(parameters: OverheadParameters): OverheadCell[] {
+const { context, batch, dtype } = stepParameters;
+const sweep = sweepOf({
+  cell: {
+    ...{ ...opParameters, study: parameter(z.enum(overheadStudies)) },
+    ...{ model: parameter(namedModel), context, batch, dtype },
+  },
+  settings: overheadSettings,
+});
+export const overheadSweep = {
+  ...sweep,
+  cell: overheadCell,
+  cellParameters: stepParameters,
+  expand: expandOverheadCells,
+};
+
+function expandOverheadCells(parameters: z.output<typeof sweep.parameters>): OverheadCell[] {
   const { study, op } = parameters;
   const instrumented = expandCells({
     ...parameters,

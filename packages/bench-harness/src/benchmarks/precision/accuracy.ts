@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Device, type Tensor, autocast, fromTypedArray, mul } from '@roofline/tensor-core';
 import { TransformerLM, languageModelLoss, loadTensors, saveCheckpoint } from '@roofline/transformer';
 import { z } from 'zod';
 import { seededRandom } from '../../measuring/seeded-random.ts';
 import { precompile } from '../../execution/precompile.ts';
+import { temporaryFolder } from '../../temporary-folder.ts';
 import { peerPython } from '../../peer/cell-peer.ts';
 import { runPythonProgram } from '../../peer/python-program.ts';
 import { attentionFunction } from '../../attention/attention-function.ts';
@@ -36,20 +36,8 @@ export async function measureAccuracy(
   device: Device,
   seed: number,
 ): Promise<ResultOf<'accuracy'>> {
-  const folder = mkdtempSync(join(tmpdir(), 'roofline-accuracy-'));
-  try {
-    return await compareIn(folder, cell, device, seed);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-async function compareIn(
-  folder: string,
-  cell: AccuracyCell,
-  device: Device,
-  seed: number,
-): Promise<ResultOf<'accuracy'>> {
+  using scratch = temporaryFolder('accuracy');
+  const folder = scratch.path;
   const { shape, batch, context, dtype, peerAttention } = cell;
   const attention = attentionFunction(cell.attention);
   const random = seededRandom(seed);

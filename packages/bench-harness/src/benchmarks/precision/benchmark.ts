@@ -1,18 +1,9 @@
 import { cellWords } from '../../parameters/cell-names.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { findingsTable } from '../../report/findings-table.ts';
-import { describeCell, sizeName, stepParameters } from '../e2e/parameters.ts';
+import { describeCell, sizeName } from '../e2e/parameters.ts';
 import { peerNotes } from '../e2e/report/findings.ts';
-import {
-  expandPrecisionCells,
-  lossParameters,
-  precisionCell,
-  precisionParameters,
-  precisionResult,
-  type PrecisionCell,
-  type PrecisionParameters,
-  type PrecisionSettings,
-} from './parameters.ts';
+import { lossParameters, precisionResult, precisionSweep, type PrecisionCell } from './parameters.ts';
 import {
   accumulationFinding,
   accuracyFinding,
@@ -38,14 +29,8 @@ const speedNotes = (cells: PrecisionCells) => peerNotes(cellsOf('speed', cells))
 export const precisionBenchmark = defineBenchmark({
   name: 'precision',
   title: 'Mixed precision',
-  parameters: precisionParameters,
-  cell: precisionCell,
-  cellParameters: stepParameters,
+  ...precisionSweep,
   result: precisionResult,
-  settings: ({ warmup, steps, seed, peer, lossSteps }: PrecisionParameters): PrecisionSettings => ({
-    ...{ warmup, steps, seed, peer, lossSteps },
-  }),
-  expand: expandPrecisionCells,
   describe: describePrecisionCell,
   samplesMs: (result) => (result.study === 'speed' ? result.deviceMs : []),
   peakBytes: (result) => (result.study === 'speed' ? result.memory.peakAllocatedBytes : null),

@@ -1,34 +1,23 @@
-import { defineCommand } from '../../cli/command.ts';
-import { parseWholeNumber } from '../../cli/option-values.ts';
-import { UsageError } from '../../errors.ts';
-import { e2eDtypes } from '../e2e/parameters.ts';
-import { studies } from './parameters.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
-import { changedFlag, choosePeer, stepFlags, stepsBy } from '../e2e/flags.ts';
+import { settingFlagsOf } from '../../cli/flags/parameter-flags.ts';
+import { UsageError } from '../../errors.ts';
 import { chooseModels, modelFlags, refuseModelFlags, sizeFlag } from '../../model/flags.ts';
-import { deviceFlag } from '../../cli/flags/device-flag.ts';
-import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { benchmarkCommand } from '../benchmark-command.ts';
+import { changedFlag, choosePeer, stepFlags, stepsBy, torchFlag } from '../e2e/flags.ts';
+import { e2eDtypes } from '../e2e/parameters.ts';
+import { precisionSettings, studies } from './parameters.ts';
 
-const precisionFlags = {
-  ...{ ...modelFlags, ...stepFlags },
-  size: sizeFlag('small, on the CPU tiny'),
-  study: {
-    ...choicesOf('study', studies),
-    defaultDescription: 'all; accuracy with --peer torch',
-    describe: 'Parts to run; accuracy needs --peer torch',
+export const precisionCommand = benchmarkCommand('precision', {
+  flags: {
+    ...{ ...modelFlags, ...stepFlags, ...settingFlagsOf(precisionSettings), ...torchFlag },
+    size: sizeFlag('small, on the CPU tiny'),
+    study: {
+      ...choicesOf('study', studies),
+      defaultDescription: 'all; accuracy with --peer torch',
+      describe: 'Parts to run; accuracy needs --peer torch',
+    },
+    dtype: changedFlag('dtype', { default: e2eDtypes.join(',') }),
   },
-  dtype: changedFlag('dtype', { default: e2eDtypes.join(',') }),
-  'loss-steps': {
-    type: 'string',
-    default: '200',
-    describe: 'Steps of the loss curves',
-    coerce: parseWholeNumber('loss-steps', 1),
-  },
-  ...{ ...deviceFlag, ...sweepFlags },
-} as const;
-
-export const precisionCommand = defineCommand({
-  flags: precisionFlags,
   examples: [
     ['roofline precision', 'all of it: tiny on the CPU, small on a GPU'],
     ['roofline precision --study accumulation,dtypes', 'what is rounded, in seconds'],
@@ -38,27 +27,20 @@ export const precisionCommand = defineCommand({
       'speed-ups by size, compared with PyTorch',
     ],
   ],
-  async run(args) {
-    const chosen = chooseStudies(args.study, args.peer !== undefined);
-    if (!chosen.includes('accuracy') && !chosen.includes('speed')) {
+  load: async () => (await import('./benchmark.ts')).precisionBenchmark,
+  async plan(args) {
+    const study = chooseStudies(args.study, args.peer !== undefined);
+    if (!study.includes('accuracy') && !study.includes('speed')) {
       const model = { model: 'of accuracy and speed', parts: 'one of them' };
       refuseModelFlags(args, Object.keys(modelFlags), model);
     }
-    const { runBenchmark } = await import('../run-benchmark.ts');
-    const { precisionBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
-    const steps = stepsBy(args, small);
+    const steps = stepsBy(args, small, precisionSettings);
     const peer = await choosePeer(args);
-    const { exitCode } = await runBenchmark(precisionBenchmark, {
-      parameters: ({ type }) => ({
-        ...{ ...steps, model: type === 'cpu' ? tiny : small, peer },
-        ...{ study: chosen, lossSteps: args['loss-steps'] },
-      }),
-      device: args.device,
-      dtypes: chosen.includes('speed') ? steps.dtype : null,
-      ...sweepOptions(args, 'precision'),
-    });
-    return exitCode;
+    return {
+      parameters: ({ type }) => ({ ...steps, model: type === 'cpu' ? tiny : small, peer, study }),
+      dtypes: study.includes('speed') ? steps.dtype : null,
+    };
   },
 });
 

@@ -3,8 +3,16 @@ import { executions } from '../../execution/kinds.ts';
 import { divergingNumber } from '../../measuring/statistics.ts';
 import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
 import { parameter } from '../../parameters/parameter.ts';
+import type { ValuesOf } from '../../parameters/sweep.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
-import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
+import {
+  e2eCell,
+  e2eDtypes,
+  expandCells,
+  stepParameters,
+  stepSettings,
+  stepSweepOf,
+} from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
 const lowDtypes = ['float16', 'bfloat16'] as const;
@@ -13,14 +21,14 @@ export type LowDType = (typeof lowDtypes)[number];
 /** The parts of the study of mixed precision. */
 export const studies = ['accumulation', 'dtypes', 'accuracy', 'loss', 'speed'] as const;
 
-export const precisionParameters = e2eParameters.extend({
-  study: z.array(z.enum(studies)).min(1),
-  peer: peerSetting,
-  /** Steps of the loss curves. */
-  lossSteps: z.int().positive(),
-});
-export type PrecisionParameters = z.infer<typeof precisionParameters>;
-export type PrecisionSettings = Pick<PrecisionParameters, 'warmup' | 'steps' | 'seed' | 'peer' | 'lossSteps'>;
+export const precisionSettings = {
+  ...stepSettings,
+  peer: parameter(peerSetting),
+  lossSteps: parameter(z.int().positive(), {
+    flag: { default: '200', describe: 'Steps of the loss curves' },
+  }),
+};
+export type PrecisionSettings = ValuesOf<typeof precisionSettings>;
 
 /** The parameters of a loss curve. */
 export const lossParameters = {
@@ -72,8 +80,16 @@ export const precisionResult = z.discriminatedUnion('study', [
 export type PrecisionResult = z.infer<typeof precisionResult>;
 export type ResultOf<S extends PrecisionResult['study']> = Extract<PrecisionResult, { study: S }>;
 
+const sweep = stepSweepOf(precisionSettings, { study: parameter(z.enum(studies)) });
+export const precisionSweep = {
+  ...sweep,
+  cell: precisionCell,
+  cellParameters: stepParameters,
+  expand: expandPrecisionCells,
+};
+
 /** All cells, study by study; accuracy is measured against PyTorch, so there is none without it. */
-export function expandPrecisionCells(parameters: PrecisionParameters): PrecisionCell[] {
+function expandPrecisionCells(parameters: z.output<typeof sweep.parameters>): PrecisionCell[] {
   const { dtype, execution, peer, study: asked } = parameters;
   const low = dtype.filter((each) => each !== 'float32');
   const accuracy = () =>

@@ -1,4 +1,4 @@
-import type { CellRecord } from '../../records/record.ts';
+import { cellSchema } from '../../parameters/cell-schema.ts';
 import { workedOut, type Measurement } from '../../report/measurement.ts';
 import { wayWords } from '../e2e/parameters.ts';
 import { kernelSpans, phaseOf, selectSpans, type KernelSpan } from './kernel-spans.ts';
@@ -6,14 +6,11 @@ import { profileSettings, type ProfileCell, type ProfileSettings } from './param
 import { peerKernels, type PeerKernel } from './peer/peer-kernels.ts';
 import type { MeasuredPeer, ProfileResult } from './result.ts';
 
-/** A record with its kernels put together. `profiled` is null unless status is `ok`. */
-export interface ProfileMeasurement {
-  readonly cell: ProfileCell;
-  readonly settings: ProfileSettings;
-  readonly record: CellRecord;
-  readonly profiled: Profiled | null;
-}
+const settingsSchema = cellSchema(profileSettings);
 
+export type ProfileMeasurement = Measurement<ProfileCell, ProfileResult>;
+
+/** What a profile says, with its kernels put together. */
 export interface Profiled {
   readonly result: ProfileResult;
   readonly spans: readonly KernelSpan[];
@@ -32,22 +29,22 @@ export interface ProfiledPeer {
   readonly selected: readonly PeerKernel[];
 }
 
-/** A measurement with its kernels put together, once for all that shows them. */
-export const profileOf = workedOut(
-  ({ record, cell, result }: Measurement<ProfileCell, ProfileResult>): ProfileMeasurement => {
-    const settings = profileSettings.parse(record.settings);
-    if (result === null) return { cell, settings, record, profiled: null };
-    const spans = kernelSpans(result.steps);
-    const selected = selectSpans(spans, settings);
-    const isOpByOp = cell.execution !== 'eager' && record.environment.device.type === 'cpu';
-    return {
-      cell,
-      settings,
-      record,
-      profiled: { result, spans, selected, isOpByOp, peer: interpretPeer(result, settings) },
-    };
-  },
+/** The settings that a record was measured with. */
+export const settingsOf = workedOut(({ record }: ProfileMeasurement): ProfileSettings =>
+  settingsSchema.parse(record.settings),
 );
+
+/** The kernels of a measurement, put together once for all that shows them; null where there is no result. */
+export const profiledOf = workedOut((measurement: ProfileMeasurement): Profiled | null => {
+  const { record, cell, result } = measurement;
+  if (result === null) return null;
+  const settings = settingsOf(measurement);
+  const spans = kernelSpans(result.steps);
+  return {
+    ...{ result, spans, selected: selectSpans(spans, settings), peer: interpretPeer(result, settings) },
+    isOpByOp: cell.execution !== 'eager' && record.environment.device.type === 'cpu',
+  };
+});
 
 function interpretPeer({ peer }: ProfileResult, { phase }: ProfileSettings): ProfiledPeer | null {
   if (peer?.status !== 'ok') return null;

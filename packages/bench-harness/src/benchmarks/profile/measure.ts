@@ -1,7 +1,7 @@
 import { device as openDevice, profile } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
-import { countSteps } from '../../measuring/count-steps.ts';
+import { stepRunner } from '../../measuring/step-runner.ts';
 import { timeStep } from '../../measuring/timing.ts';
 import { type PackedProfile, packProfile } from './packed-profile.ts';
 import type { ProfileCell, ProfileSettings } from './parameters.ts';
@@ -35,9 +35,16 @@ export async function measureProfile(
   const step = () => timeStep(device, (phase) => workload.step(phase)).deviceMs;
 
   const plainMs = plainSteps(step, settings, device.type === 'cuda' ? hostWarmupMs : 0);
-  const profiled = await profiledSteps(step, settings, countSteps(progress, settings));
+  const run = stepRunner(progress, settings);
+  // The profiler warms up too: its library loads, its code is compiled.
+  await run(settings.warmup, () => profiledStep(step));
+  const profiled = await run(settings.steps, () => {
+    settle(step);
+    return profiledStep(step);
+  });
   const result: ProfileResult = {
-    ...profiled,
+    steps: profiled.map(({ packed }) => packed),
+    profiledMs: profiled.map(({ deviceMs }) => deviceMs),
     plainMs,
     pid: process.pid,
     tid: process.pid,
@@ -54,25 +61,10 @@ function plainSteps(step: () => number, { warmup, steps }: ProfileSettings, atLe
   return Array.from({ length: steps }, step);
 }
 
-async function profiledSteps(
-  step: () => number,
-  settings: ProfileSettings,
-  stepDone: () => void,
-): Promise<Pick<ProfileResult, 'steps' | 'profiledMs'>> {
-  const profiledMs: number[] = [];
-  const steps: PackedProfile[] = [];
-  for (let done = 0; done < settings.warmup + settings.steps; done++) {
-    // The profiler warms up too: its library loads, its code is compiled.
-    const isWarmup = done < settings.warmup;
-    if (!isWarmup) settle(step);
-    let deviceMs = 0;
-    const packed = packProfile(await profile(() => void (deviceMs = step())));
-    stepDone();
-    if (isWarmup) continue;
-    profiledMs.push(deviceMs);
-    steps.push(packed);
-  }
-  return { profiledMs, steps };
+async function profiledStep(step: () => number): Promise<{ deviceMs: number; packed: PackedProfile }> {
+  let deviceMs = 0;
+  const packed = packProfile(await profile(() => void (deviceMs = step())));
+  return { deviceMs, packed };
 }
 
 function settle(step: () => number): void {

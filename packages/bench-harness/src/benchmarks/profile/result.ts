@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { sampleList } from '../../measuring/statistics.ts';
 import { compilation } from '../../execution/compilation.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
-import { profileReply, readyReply } from '../../peer/torch-peer.ts';
+import { profileReply, readyReply } from '../../peer/step-peer.ts';
 import { packedProfile } from './packed-profile.ts';
 
 const peerProfile = z.discriminatedUnion('status', [

@@ -1,30 +1,25 @@
 import { z } from 'zod';
 import { cellSchema } from '../../parameters/cell-schema.ts';
 import { parameter } from '../../parameters/parameter.ts';
-import { e2eParameters, expandCells, stepParameters } from '../e2e/parameters.ts';
+import type { ValuesOf } from '../../parameters/sweep.ts';
+import { expandCells, stepParameters, stepSettings, stepSweepOf } from '../e2e/parameters.ts';
 
-const steps = z.int().nonnegative();
-
-/** The end-to-end sweep, once for each number of steps before those that count. */
-export const warmupParameters = e2eParameters
-  .omit({ peer: true, peerAttention: true, peerExecution: true })
-  .extend({ warmup: z.array(steps).min(1) });
-export type WarmupParameters = z.infer<typeof warmupParameters>;
-
-export const warmupCellParameters = {
-  ...stepParameters,
-  warmup: parameter(steps, {
-    title: 'Warm-up',
-    description: 'Steps before those that count.',
-    words: (count) => `warm-up ${count}`,
-  }),
-};
+const warmup = parameter(z.int().nonnegative(), {
+  title: 'Warm-up',
+  description: 'Steps before those that count.',
+  words: (count) => `warm-up ${count}`,
+});
+export const warmupCellParameters = { ...stepParameters, warmup };
 export const warmupCell = cellSchema(warmupCellParameters);
 export type WarmupCell = z.infer<typeof warmupCell>;
 
-export type WarmupSettings = Pick<WarmupParameters, 'steps' | 'seed'>;
+const { steps, seed } = stepSettings;
+export type WarmupSettings = ValuesOf<{ steps: typeof steps; seed: typeof seed }>;
 
-/** The cells that are to be contrasted are adjacent: the numbers of warm-up steps are innermost. */
-export function expandWarmups({ warmup: counts, ...parameters }: WarmupParameters): WarmupCell[] {
-  return expandCells(parameters).flatMap((cell) => counts.map((warmup) => ({ ...cell, warmup })));
-}
+const sweep = stepSweepOf({ steps, seed }, { warmup });
+/** The end-to-end sweep of ours, once for each number of steps before those that count, which is innermost. */
+export const warmupSweep = {
+  ...sweep,
+  expand: ({ warmup: counts, ...parameters }: z.output<typeof sweep.parameters>): WarmupCell[] =>
+    expandCells(parameters).flatMap((cell) => counts.map((warmup) => ({ ...cell, warmup }))),
+};

@@ -20,5 +20,3 @@ export function choicesOf<const T extends string>(
 ) {
   return { type: 'string', values, coerce: parseChoices(flag, values, synonyms) } as const;
 }
-
-export const peerChoice = choiceOf('peer', ['torch']);

@@ -1,37 +1,52 @@
 import { z } from 'zod';
 import type { Parameter, Parameters } from '../../parameters/parameter.ts';
+import type { ListsOf, ValuesOf } from '../../parameters/sweep.ts';
 import type { Flag } from '../command.ts';
-import { parseChoices, parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
+import { parseChoices, parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
+import { choiceOf } from './choices.ts';
 
 /** What the command line gave, by the names of flags. */
 export type GivenArguments = Readonly<Record<string, unknown>>;
 
+type Reading = (
+  name: string,
+  schema: z.ZodType,
+  synonyms: Readonly<Record<string, string>> | undefined,
+) => Pick<Flag, 'values' | 'coerce'>;
+
 /** The flags of swept parameters, each of one value or several between commas. */
 export function sweptFlagsOf(parameters: Parameters): Record<string, Flag> {
+  return flagsOf(parameters, severalOf);
+}
+
+/** The flags of settings, each of one value, or of several where that is a list. */
+export function settingFlagsOf(parameters: Parameters): Record<string, Flag> {
   return flagsOf(parameters, (name, schema, synonyms) =>
-    schema instanceof z.ZodEnum
-      ? { values: choicesOf(schema), coerce: parseChoices(name, choicesOf(schema), synonyms) }
-      : { coerce: parseWholeNumbers(name, leastOf(schema)) },
+    schema instanceof z.ZodArray
+      ? severalOf(name, schema.element as z.ZodType, synonyms)
+      : oneOf(name, schema, synonyms),
   );
 }
 
-/** The flags of settings, each of one whole number. */
-export function settingFlagsOf(parameters: Parameters): Record<string, Flag> {
-  return flagsOf(parameters, (name, schema) => ({ coerce: parseWholeNumber(name, leastOf(schema)) }));
-}
+const severalOf: Reading = (name, schema, synonyms) =>
+  schema instanceof z.ZodEnum
+    ? { values: choicesOf(schema), coerce: parseChoices(name, choicesOf(schema), synonyms) }
+    : { coerce: parseWholeNumbers(name, leastOf(schema)) };
 
-type Values<P extends Parameters, Form extends 'list' | 'one'> = {
-  -readonly [K in keyof P]: Form extends 'list' ? z.output<P[K]['schema']>[] : z.output<P[K]['schema']>;
+const oneOf: Reading = (name, schema) => {
+  if (schema instanceof z.ZodEnum) return choiceOf(name, choicesOf(schema));
+  const isWhole = !schema.safeParse(1.5).success;
+  return { coerce: isWhole ? parseWholeNumber(name, leastOf(schema)) : parsePositiveNumber(name) };
 };
 
 /** The values that flags gave to swept parameters, by their keys; those of flags that were not given are left out. */
-export function sweptBy<P extends Parameters>(parameters: P, args: GivenArguments): Values<P, 'list'> {
-  return valuesBy(parameters, args) as Values<P, 'list'>;
+export function sweptBy<P extends Parameters>(parameters: P, args: GivenArguments): ListsOf<P> {
+  return valuesBy(parameters, args) as ListsOf<P>;
 }
 
-/** The same of settings. */
-export function settingsBy<P extends Parameters>(parameters: P, args: GivenArguments): Values<P, 'one'> {
-  return valuesBy(parameters, args) as Values<P, 'one'>;
+/** The same of settings, each of which may not be given. */
+export function settingsBy<P extends Parameters>(parameters: P, args: GivenArguments): Partial<ValuesOf<P>> {
+  return valuesBy(parameters, args) as Partial<ValuesOf<P>>;
 }
 
 function valuesBy(parameters: Parameters, args: GivenArguments): Record<string, unknown> {
@@ -39,14 +54,7 @@ function valuesBy(parameters: Parameters, args: GivenArguments): Record<string, 
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
-function flagsOf(
-  parameters: Parameters,
-  read: (
-    name: string,
-    schema: z.ZodType,
-    synonyms: Readonly<Record<string, string>> | undefined,
-  ) => Pick<Flag, 'values' | 'coerce'>,
-): Record<string, Flag> {
+function flagsOf(parameters: Parameters, read: Reading): Record<string, Flag> {
   const flags = Object.entries(parameters).flatMap(([key, each]): [string, Flag][] => {
     const { schema, flag } = each;
     if (!flag) return [];

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createWriteStream, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { formatBytes, formatPercent } from '@roofline/reports';
 import { UsageError } from '../../errors.ts';
+import { temporaryFolder } from '../../temporary-folder.ts';
 import { makeWritable } from '../../records/results-folder.ts';
 import { writeBundle } from './write-bundle.ts';
 
@@ -40,19 +40,15 @@ export async function packBundle(out: string, onStatus: (text: string) => void =
     writeBundle(out);
     return folderSize(out);
   }
-  const workspace = mkdtempSync(join(tmpdir(), 'roofline-bundle-'));
-  try {
-    const name = basename(out, ending);
-    writeBundle(join(workspace, name));
-    const total = folderSize(join(workspace, name));
-    await compress(workspace, name, compressor, resolve(out), (byteLength) =>
-      // tar's own headers come on top of the files.
-      onStatus(`Compressing: ${formatPercent(Math.min(1, byteLength / total))} of ${formatBytes(total)}`),
-    );
-    return statSync(out).size;
-  } finally {
-    rmSync(workspace, { recursive: true });
-  }
+  using workspace = temporaryFolder('bundle');
+  const name = basename(out, ending);
+  writeBundle(join(workspace.path, name));
+  const total = folderSize(join(workspace.path, name));
+  await compress(workspace.path, name, compressor, resolve(out), (byteLength) =>
+    // tar's own headers come on top of the files.
+    onStatus(`Compressing: ${formatPercent(Math.min(1, byteLength / total))} of ${formatBytes(total)}`),
+  );
+  return statSync(out).size;
 }
 
 /** Pipes `tar` through the compressor into `path`, and returns how many bytes it has read. */

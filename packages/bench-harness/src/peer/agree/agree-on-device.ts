@@ -1,5 +1,5 @@
 import { openDevice } from '../../device/prepare-device.ts';
-import { findTorchPython } from '../find-python.ts';
+import { findPeer } from '../peer-setting.ts';
 import { runCellProcess } from '../../runner/cell-process.ts';
 import { agreeResult, randomJob, type AgreeJob, type AgreeResult, type AgreeScale } from './agree-job.ts';
 
@@ -24,8 +24,7 @@ export async function agreeOnDevice(
   onStatus: (text: string, done?: number, total?: number) => void,
 ): Promise<Agreement[]> {
   onStatus('Looking for PyTorch');
-  const { executable } = await findTorchPython();
-  process.env['ROOFLINE_PYTHON'] = executable;
+  await findPeer();
   onStatus(`Opening the device ${deviceSpec}`);
   const device = await openDevice(deviceSpec);
   const agreements: Agreement[] = [];

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { device as openDevice, fromTypedArray, type Device, type Tensor } from '@roofline/tensor-core';
 import { AdamW } from '@roofline/optim';
 import { languageModelLoss, loadTensors, saveCheckpoint, TransformerLM } from '@roofline/transformer';
 import type { CellTask } from '../../runner/cell-task.ts';
-import { findTorchPython } from '../find-python.ts';
+import { temporaryFolder } from '../../temporary-folder.ts';
+import { findPython } from '../find-python.ts';
 import { runPythonProgram } from '../python-program.ts';
 import type { AgreeJob, AgreeResult } from './agree-job.ts';
 import { relativeError } from './relative-error.ts';
@@ -14,15 +14,11 @@ import { relativeError } from './relative-error.ts';
 export const agreeTask: CellTask<AgreeJob, Record<string, never>, AgreeResult> = {
   name: 'agree',
   async measure(job, { deviceLabel }) {
-    const python = await findTorchPython();
-    const folder = mkdtempSync(join(tmpdir(), 'roofline-agree-'));
-    try {
-      const ours = runOurs(job, deviceLabel, folder);
-      const theirs = await runTorch(python.executable, job, deviceLabel, folder);
-      return { torch: python.torchVersion, ...compare(ours, theirs) };
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const { executable, versions } = await findPython(['torch']);
+    using folder = temporaryFolder('agree');
+    const ours = runOurs(job, deviceLabel, folder.path);
+    const theirs = await runTorch(executable, job, deviceLabel, folder.path);
+    return { torch: versions[0]!, ...compare(ours, theirs) };
   },
 };
 

@@ -2,7 +2,7 @@ import { renderHtml } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { compileBenchmark } from '../../../src/benchmarks/compile/benchmark.ts';
 import { groupCalls, measureCompile } from '../../../src/benchmarks/compile/measure.ts';
-import { compileParameters, expandCompileCells } from '../../../src/benchmarks/compile/parameters.ts';
+import { compileSweep } from '../../../src/benchmarks/compile/parameters.ts';
 import { compileResult } from '../../../src/benchmarks/compile/result.ts';
 import type { CompileResult } from '../../../src/benchmarks/compile/result.ts';
 import { tableIn } from '../../fixtures/blocks.ts';
@@ -37,12 +37,12 @@ const record = (changes: Partial<CompileResult> = {}, mode: typeof cell.mode | '
 
 describe('roofline compile', () => {
   it('compiles every cell', () => {
-    const sweep = compileParameters.parse({
+    const sweep = compileSweep.parameters.parse({
       model: [{ size: toyCell.size, shape: toyCell.shape }],
       ...{ context: [8], batch: [2], mode: ['forward', 'train-step'], dtype: ['float32'] },
       ...{ attention: ['plain', 'flash'], steps: 1, seed: 0, coldAndWarm: false },
     });
-    const cells = expandCompileCells(sweep);
+    const cells = compileSweep.expand(sweep);
     expect(cells).toHaveLength(4);
     expect(new Set(cells.map(({ execution }) => execution))).toEqual(new Set(['compiled']));
   });

@@ -4,7 +4,7 @@ import { attentionFunction } from '../../../src/attention/attention-function.ts'
 import {
   describeCell,
   e2eCell,
-  e2eParameters,
+  e2eSweep,
   expandCells,
   type E2eCell,
   stepNames,
@@ -15,7 +15,7 @@ import { snapshotName } from '../../../src/benchmarks/memory/parameters.ts';
 import { cellSlug } from '../../../src/benchmarks/profile/interpret.ts';
 import { precisionBenchmark } from '../../../src/benchmarks/precision/benchmark.ts';
 import type { CellRecord } from '../../../src/records/record.ts';
-import { TorchPeer } from '../../../src/peer/torch-peer.ts';
+import { StepPeer } from '../../../src/peer/step-peer.ts';
 import { compareRecords } from '../../../src/report/compare.ts';
 import { parameterColumns, sharedCaption } from '../../../src/parameters/parameter-columns.ts';
 import { tableIn } from '../../fixtures/blocks.ts';
@@ -29,7 +29,7 @@ const { attention: _, peerAttention: __, ...olderCell } = toyCell;
 describe('the attention of a cell', () => {
   const sweep = (peer: { name: 'torch'; version: string } | null) =>
     expandCells(
-      e2eParameters.parse({
+      e2eSweep.parameters.parse({
         model: [{ size: toyCell.size, shape: toyCell.shape }],
         ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'] },
         attention: ['plain', 'flash'],
@@ -110,7 +110,7 @@ describe('the attention of a cell', () => {
   });
 
   it.skipIf(torchPython === null)("is scaled_dot_product_attention in PyTorch's model", async () => {
-    const peer = new TorchPeer(torchPython!.executable, 1);
+    const peer = new StepPeer('torch', torchPython!.executable, 1);
     onTestFinished(() => peer.close());
     const { shape: config, batch, context, mode, dtype } = toyCell;
     const job = { config, batch, context, mode, dtype, device: 'cpu', seed: 0, threads: 1 };

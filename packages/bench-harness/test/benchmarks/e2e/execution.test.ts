@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import {
   describeCell,
   e2eCell,
-  e2eParameters,
+  e2eSweep,
   expandCells,
   modes,
 } from '../../../src/benchmarks/e2e/parameters.ts';
@@ -24,7 +24,7 @@ describe('the execution of a cell', () => {
   it('is swept, and that of the peer where there is one', () => {
     const sweep = (peer: { name: 'torch'; version: string } | null) =>
       expandCells(
-        e2eParameters.parse({
+        e2eSweep.parameters.parse({
           model: [{ size: toyCell.size, shape: toyCell.shape }],
           ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'], attention: ['plain'] },
           ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttention: ['plain'] },
@@ -45,7 +45,7 @@ describe('the execution of a cell', () => {
     const ways = (...names: ('torch' | 'jax')[]) => {
       const peers = names.map(named);
       return expandCells(
-        e2eParameters.parse({
+        e2eSweep.parameters.parse({
           model: [{ size: toyCell.size, shape: toyCell.shape }],
           ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'], attention: ['plain'] },
           ...{

@@ -10,7 +10,6 @@ const mocks = vi.hoisted(() => ({
   device: vi.fn(),
   createWorkload: vi.fn(),
   startPeer: vi.fn(),
-  startJaxPeer: vi.fn(),
   prepareCell: vi.fn(),
 }));
 vi.mock('@roofline/tensor-core', () => ({ device: mocks.device }));
@@ -18,7 +17,6 @@ vi.mock('../../../src/benchmarks/e2e/workload.ts', () => ({ createWorkload: mock
 vi.mock('../../../src/peer/cell-peer.ts', async (original) => ({
   ...(await original<typeof import('../../../src/peer/cell-peer.ts')>()),
   startPeer: mocks.startPeer,
-  startJaxPeer: mocks.startJaxPeer,
   prepareCell: mocks.prepareCell,
 }));
 
@@ -192,7 +190,7 @@ describe('measureE2e with a peer', () => {
       peakAllocatedBytes: 11,
       peakReservedBytes: 12,
     });
-    expect(mocks.startPeer).toHaveBeenCalledWith(device);
+    expect(mocks.startPeer).toHaveBeenCalledWith('torch', device);
     expect(progress.mock.calls.map(([done, total, message]) => `${done}/${total} ${message}`)).toEqual([
       '1/2 warm-up',
       '2/2 warm-up',
@@ -209,7 +207,8 @@ describe('measureE2e with a peer', () => {
       const stepByStep = { deviceMs: samples(9), wallMs: samples(9), phasesMs: {} };
       return { ...stepByStep, backToBackMs: samples(blocks), loss: 4 / blocks };
     };
-    mocks.startJaxPeer.mockReturnValue({ ...mocks.startPeer(), run });
+    const peerOfJax = { ...mocks.startPeer(), run };
+    mocks.startPeer.mockImplementation((name) => (name === 'jax' ? peerOfJax : null));
     mocks.prepareCell.mockResolvedValue({ jax: '0.11', python: '3.12', device: 'Toy', attention: 'cudnn' });
     const cell: E2eCell = { ...toyCell, peerAttention: 'dot-product', peerExecution: 'jit' };
     const settings = { warmup: 1, steps: 3, seed: 3, peer: { name: 'jax' as const, version: '0.11' } };

@@ -2,7 +2,6 @@ import { compile, mul, ones, softmax, sum } from '@roofline/tensor-core';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
-import { memoryParameters } from '../../../src/benchmarks/memory/parameters.ts';
 import { recordStep } from '../../../src/benchmarks/memory/record-step.ts';
 import { memoryBenchmark } from '../../../src/benchmarks/memory/benchmark.ts';
 import { summarizeStep } from '../../../src/benchmarks/memory/summarize-step.ts';
@@ -13,7 +12,7 @@ const cell = { ...toyCell, execution: 'compiled' } as const;
 
 describe('the memory of compiled steps', () => {
   it('is swept', () => {
-    const sweep = memoryParameters.parse({
+    const sweep = memoryBenchmark.parameters.parse({
       model: [{ size: toyCell.size, shape: toyCell.shape }],
       ...{ context: [8], batch: [2], mode: ['forward'], dtype: ['float32'], attention: ['plain'] },
       ...{ warmup: 0, steps: 1, seed: 0, stackDepth: 0, execution: ['eager', 'compiled'] },

@@ -4,19 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { e2eDtypes } from '../../../src/benchmarks/e2e/parameters.ts';
 import { precisionBenchmark } from '../../../src/benchmarks/precision/benchmark.ts';
 import { lossCurve } from '../../../src/benchmarks/precision/loss-curve.ts';
-import {
-  expandPrecisionCells,
-  precisionCell,
-  precisionParameters,
-} from '../../../src/benchmarks/precision/parameters.ts';
+import { precisionCell, precisionSweep } from '../../../src/benchmarks/precision/parameters.ts';
 import type { JsonObject } from '../../../src/records/json.ts';
 import { tableIn } from '../../fixtures/blocks.ts';
 import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 
 describe('the execution of the precision studies', () => {
   it('is swept where something runs', () => {
-    const cells = expandPrecisionCells(
-      precisionParameters.parse({
+    const cells = precisionSweep.expand(
+      precisionSweep.parameters.parse({
         model: [{ size: toyCell.size, shape: toyCell.shape }],
         ...{ context: [8], batch: [2], mode: ['forward'], attention: ['plain'], dtype: ['bfloat16'] },
         ...{ study: ['dtypes', 'accuracy', 'loss', 'speed'], execution: ['eager', 'compiled'] },

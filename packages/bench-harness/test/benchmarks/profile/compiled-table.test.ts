@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { compiledProfileTable } from '../../../src/benchmarks/profile/report/compiled-table.ts';
-import { kernelTimeCheckTable } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
+import { compiledTables } from '../../../src/benchmarks/profile/report/compiled-table.ts';
+import { kernelTimeCheckTables } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
+import { profiledOf } from '../../../src/benchmarks/profile/interpret.ts';
 import { profileBenchmark } from '../../../src/benchmarks/profile/benchmark.ts';
 import { profileSummary } from '../../../src/benchmarks/profile/report/summary.ts';
-import { stepTable } from '../../../src/benchmarks/profile/report/tables.ts';
+import { stepTables } from '../../../src/benchmarks/profile/report/tables.ts';
 import { toyEnvironment } from '../../fixtures/environment.ts';
 import { interpretProfile, toyProfileResult } from '../../fixtures/profiles.ts';
 import { toyRecord } from '../../fixtures/records.ts';
@@ -35,40 +36,47 @@ describe('profiles of compiled steps', () => {
   ];
 
   it('are compared with eager ones: kernels, their time, what is idle', () => {
-    const table = compiledProfileTable(recordsOn(onGpu).map(interpretProfile))!;
-    expect(table.rows).toEqual([
+    const [table] = compiledTables(recordsOn(onGpu).map(interpretProfile));
+    expect(table!.rows).toEqual([
       {
-        ...{ cell: 'small', eagerKernels: 5, compiledKernels: 3, eagerMs: 0.039, compiledMs: 0.036 },
+        ...{
+          cell: 'small',
+          status: 'ok',
+          eagerKernels: 5,
+          compiledKernels: 3,
+          eagerMs: 0.039,
+          compiledMs: 0.036,
+        },
         ...{ eagerIdle: expect.any(Number), compiledIdle: expect.any(Number), compileMs: 150 },
         ratio: 0.036 / 0.039,
       },
     ]);
-    const { eagerIdle, compiledIdle } = table.rows[0]!;
+    const { eagerIdle, compiledIdle } = table!.rows[0]!;
     expect(compiledIdle).toBeGreaterThan(Number(eagerIdle));
     expect(JSON.stringify(profileBenchmark.toReport(recordsOn(onGpu)))).toContain('compiled-beside-eager');
-    expect(compiledProfileTable(recordsOn(onGpu).slice(0, 1).map(interpretProfile))).toBeNull();
-    expect(compiledProfileTable(recordsOn(onGpu).slice(1).map(interpretProfile))).toBeNull();
+    expect(compiledTables(recordsOn(onGpu).slice(0, 1).map(interpretProfile))).toEqual([]);
+    expect(compiledTables(recordsOn(onGpu).slice(1).map(interpretProfile))).toEqual([]);
     const autotuned = toyRecord(
       { execution: 'autotuned' },
       { benchmark: 'profile', settings, environment: onGpu, result: compiledResult },
     );
-    const both = compiledProfileTable([...recordsOn(onGpu), autotuned].map(interpretProfile))!;
-    expect(both.rows.map(({ cell }) => cell)).toEqual(['small, compiled', 'small, autotuned']);
+    const [both] = compiledTables([...recordsOn(onGpu), autotuned].map(interpretProfile));
+    expect(both!.rows.map(({ cell }) => cell)).toEqual(['small, compiled', 'small, autotuned']);
   });
 
   it('are of ops one by one on the CPU, which the report says', () => {
     const measurements = recordsOn(toyEnvironment).map(interpretProfile);
-    expect(measurements.map(({ profiled }) => profiled!.isOpByOp)).toEqual([false, true]);
-    expect(compiledProfileTable(measurements)).toBeNull();
+    expect(measurements.map((each) => profiledOf(each)!.isOpByOp)).toEqual([false, true]);
+    expect(compiledTables(measurements)).toEqual([]);
     expect(JSON.stringify(profileBenchmark.toReport(recordsOn(toyEnvironment)))).toContain('ran one by one');
   });
 
   it('say nothing of plain steps on the CPU, since only those ran as a program', () => {
     const measurements = recordsOn(toyEnvironment).map(interpretProfile);
-    const [eager, compiled] = stepTable(measurements).rows;
+    const [eager, compiled] = stepTables(measurements)[0]!.rows;
     expect(compiled).toMatchObject({ idleShare: null, overhead: null, plainMs: eager!['plainMs'] });
     expect(eager).toMatchObject({ idleShare: expect.any(Number), overhead: expect.any(Number) });
-    expect(kernelTimeCheckTable(measurements).rows.map((row) => row['plainBusyShare'])).toEqual([
+    expect(kernelTimeCheckTables(measurements)[0]!.rows.map((row) => row['plainBusyShare'])).toEqual([
       expect.any(Number),
       null,
     ]);

@@ -1,13 +1,12 @@
 import { renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
-import { checkRows, kernelTimeCheckTable } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
+import { kernelTimeCheckTables } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
 import { isPeerProduct } from '../../../src/benchmarks/profile/peer/peer-kernels.ts';
 import {
-  besidePeerTable,
-  peerKernelTable,
-  phaseRows,
+  besidePeerTables,
+  peerKernelTables,
   shortName,
-  topKernelsTable,
+  topKernelsTables,
 } from '../../../src/benchmarks/profile/report/peer-tables.ts';
 import type { ProfileSettings } from '../../../src/benchmarks/profile/parameters.ts';
 import type { PeerProfile } from '../../../src/benchmarks/profile/result.ts';
@@ -24,9 +23,9 @@ const failed = interpretProfile(
 
 describe("our kernels next to PyTorch's", () => {
   it('are reported by phase and in total, a step', () => {
-    const rows = phaseRows(measured.profiled!);
+    const rows = besidePeerTables([measured])[0]!.rows;
     expect(rows.map(({ phase }) => phase)).toEqual(['forward', 'backward', 'other', 'all']);
-    expect(rows[0]).toEqual({
+    expect(rows[0]).toMatchObject({
       phase: 'forward',
       kernelMs: 0.018,
       peerMs: 0.036,
@@ -41,18 +40,18 @@ describe("our kernels next to PyTorch's", () => {
   });
 
   it('say why PyTorch has none, and nothing where it was not asked', () => {
-    expect(besidePeerTable([alone])).toBeNull();
-    expect(topKernelsTable([alone, failed])).toBeNull();
-    expect(peerKernelTable(failed, 'kernels')).toBeNull();
-    const rows = besidePeerTable([failed, measured])!.rows;
+    expect(besidePeerTables([alone])).toEqual([]);
+    expect(topKernelsTables([alone, failed])).toEqual([]);
+    expect(peerKernelTables(failed, 'kernels')).toEqual([]);
+    const rows = besidePeerTables([failed, measured])[0]!.rows;
     expect(rows[0]).toMatchObject({ status: 'out-of-memory', error: 'no room in PyTorch' });
     expect(rows).toHaveLength(5);
     // Ours is reported all the same.
-    expect(kernelTimeCheckTable([failed]).rows).toHaveLength(1);
+    expect(kernelTimeCheckTables([failed])[0]!.rows).toHaveLength(1);
   });
 
   it('are side by side, the longest first, with short names', () => {
-    const rows = topKernelsTable([measured])!.rows;
+    const rows = topKernelsTables([measured])[0]!.rows;
     expect(rows.map(({ name, peerName }) => [name, peerName])).toEqual([
       ['gemm', 'sm90_xmma_gemm_f32'],
       ['softmax_rows', 'vectorized_elementwise_kernel<4>(int)'],
@@ -70,18 +69,18 @@ describe("our kernels next to PyTorch's", () => {
   });
 
   it("have PyTorch's own summary in the columns of Nsight Systems, of the selected phase", () => {
-    const table = peerKernelTable(
+    const [table] = peerKernelTables(
       interpretProfile(recordWith(toyPeer, { phase: 'forward', range: 'attention.*' })),
       'pytorch',
-    )!;
-    expect(table.columns.map(({ label }) => label)).toEqual([
+    );
+    expect(table!.columns.map(({ label }) => label)).toEqual([
       ...['Name', 'Time (%)', 'Total Time (ns)', 'Instances', 'Avg (ns)', 'Med (ns)', 'Min (ns)', 'Max (ns)'],
       ...['StdDev (ns)'],
     ]);
-    expect(table.title).toBe('Kernel summary of PyTorch 2.0.0: forward');
-    expect(table.caption).toContain('--range does not select here');
-    expect(table.rows).toHaveLength(2);
-    expect(table.rows[0]).toMatchObject({
+    expect(table!.title).toBe('Kernel summary of PyTorch 2.0.0: forward');
+    expect(table!.caption).toContain('--range does not select here');
+    expect(table!.rows).toHaveLength(2);
+    expect(table!.rows[0]).toMatchObject({
       name: 'sm90_xmma_gemm_f32',
       totalNs: 40_000,
       instances: 2,
@@ -102,7 +101,7 @@ describe("our kernels next to PyTorch's", () => {
     ]) {
       expect(text).toContain(title);
     }
-    expect(renderMarkdown(await reportOfRecords([recordWith(failed.profiled!.result.peer)]))).toContain(
+    expect(renderMarkdown(await reportOfRecords([recordWith(failed.result!.peer)]))).toContain(
       'no room in PyTorch',
     );
   });
@@ -110,7 +109,7 @@ describe("our kernels next to PyTorch's", () => {
 
 describe('kernel time over device time', () => {
   it('is reported as a sum and as busy time, for both', () => {
-    const [ours, theirs] = checkRows(measured.profiled!);
+    const [ours, theirs] = kernelTimeCheckTables([measured])[0]!.rows;
     expect(ours).toMatchObject({ implementation: 'Roofline', sumMs: 0.039, busyMs: 0.039, deviceMs: 0.105 });
     expect(theirs).toMatchObject({ implementation: 'PyTorch', sumMs: 0.08, busyMs: 0.075, plainMs: 0.09 });
     expect(theirs!['sumShare']).toBeCloseTo(0.8, 10);
@@ -119,9 +118,9 @@ describe('kernel time over device time', () => {
   });
 
   it('counts kernels that overlap once in the busy time', () => {
-    const { profiled } = alone;
-    const overlapping = profiled!.spans.map((span) => ({ ...span, startUs: 10 }));
-    const [ours] = checkRows({ ...profiled!, spans: overlapping });
+    const result = structuredClone(toyProfileResult);
+    for (const { kernels } of result.steps) kernels.startUs.fill(10);
+    const [ours] = kernelTimeCheckTables([interpretProfile(profileRecord({}, { result }))])[0]!.rows;
     expect(ours).toMatchObject({ sumMs: 0.039, busyMs: 0.02 });
   });
 });

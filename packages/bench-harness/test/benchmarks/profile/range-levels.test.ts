@@ -58,7 +58,7 @@ describe('a real profile of a training step on the CPU', async () => {
   const spans = kernelSpans(steps);
   const rows = rangeSummary(spans, { pid: 1, tid: 1 });
   const instances = (range: string) =>
-    rows.filter((row) => row['range'] === range).reduce((sum, row) => sum + Number(row['instances']), 0);
+    rows.filter((row) => row.range === range).reduce((sum, row) => sum + row.instances, 0);
 
   it('adds up at every level', () => {
     const sums = levelSums(spans);

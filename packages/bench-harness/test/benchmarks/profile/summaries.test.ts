@@ -3,7 +3,7 @@ import { kernelSpans } from '../../../src/benchmarks/profile/kernel-spans.ts';
 import {
   attentionShares,
   matmulShares,
-  stepRow,
+  stepTimes,
   topKernel,
 } from '../../../src/benchmarks/profile/report/shares.ts';
 import type { ProfileResult } from '../../../src/benchmarks/profile/result.ts';
@@ -51,12 +51,10 @@ describe('kernel summary', () => {
 
 describe('range summary', () => {
   const rows = rangeSummary(spans, process);
-  const row = (range: string, name: string) =>
-    rows.find((row) => row['range'] === range && row['name'] === name);
+  const row = (range: string, name: string) => rows.find((row) => row.range === range && row.name === name);
 
   it('counts a kernel in every range around it', () => {
     expect(row('forward', 'gemm')).toMatchObject({
-      style: 'PushPop',
       pid: 42,
       tid: 43,
       rangeInstances: 2,
@@ -72,7 +70,7 @@ describe('range summary', () => {
 
   it('adds up: phases hold every kernel that an op queued', () => {
     const instances = (range: string) =>
-      rows.filter((row) => row['range'] === range).reduce((sum, row) => sum + Number(row['instances']), 0);
+      rows.filter((row) => row.range === range).reduce((sum, row) => sum + row.instances, 0);
     expect(instances('forward') + instances('backward')).toBe(spans.filter(({ op }) => op).length);
   });
 
@@ -112,7 +110,7 @@ describe('shares', () => {
   });
 
   it('says how long the device idles and what profiling costs', () => {
-    const rowOf = (result: ProfileResult) => stepRow({ spans, result, isOpByOp: false });
+    const rowOf = (result: ProfileResult) => stepTimes({ spans, result, isOpByOp: false });
     const row = rowOf({ ...toyProfileResult, plainMs: [0.05, 0.06, 0.05] });
     expect(row).toMatchObject({ kernels: 5, kernelMs: 0.039, wallMs: 0.1, droppedRecords: 0 });
     // Of what a step takes that is not profiled.

@@ -1,5 +1,6 @@
 import type { Row } from '@roofline/reports';
 import { quantile, ratioOfMedians, summarize, type RatioEstimate } from '../../../measuring/statistics.ts';
+import { outcomeOf } from '../../../report/declared-table.ts';
 import { workedOut, type Measurement } from '../../../report/measurement.ts';
 import { bandwidths, factsOf, type Placement } from '../operations.ts';
 import type { CollectiveCell } from '../parameters.ts';
@@ -20,9 +21,7 @@ export const sidesOf = workedOut((cells: readonly Collective[]): CollectiveSide[
   return cells.flatMap((each): CollectiveSide[] => {
     const { result, record } = each;
     if (result === null) {
-      const { status, error } = record;
-      const outcome = { status, ...(error && { error: error.message }) };
-      return [{ ...each, side: 'ours', timings: {}, outcome }];
+      return [{ ...each, side: 'ours', timings: {}, outcome: outcomeOf(record) }];
     }
     const { ours, torch } = result;
     const own: CollectiveSide = { ...each, side: 'ours', timings: ours, outcome: { status: 'ok' } };

@@ -1,7 +1,6 @@
 import type { Table } from '@roofline/reports';
-import { formatInterval } from '../../../measuring/statistics.ts';
 import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/declared-table.ts';
-import { column } from '../../../report/standard-columns.ts';
+import { column, ratioColumns } from '../../../report/standard-columns.ts';
 import { countedBytes, factsOf, pieceCount, placements, root, type Placement } from '../operations.ts';
 import { collectiveParameters } from '../parameters.ts';
 import { fitOf } from './fit.ts';
@@ -83,13 +82,9 @@ const columns: readonly Column[] = [
       'busbw over what a link reaches: of Gloo a plain copy between two sockets of the loopback, of NCCL sends of ' +
       '256 MiB between neighbours.',
   }),
-  column.ratio('overPeer', 'Over PyTorch', (side) => overPeer(side)?.ratio, {
-    ...{ emphasis: 'strong', shown: 'filled' },
+  ...ratioColumns<CollectiveSide>('overPeer', 'Over PyTorch', overPeer, {
     description:
       'Our busbw over that of torch.distributed with the same backend, in turn: above 1 ours is faster.',
-  }),
-  column.text('overPeerInterval', '95 % interval', intervalOf, {
-    ...{ ...right, qualifies: 'overPeer', shown: 'filled' },
   }),
   // Those of nccl-tests.
   column.count('bytes', 'size', ({ cell }) => countedBytes(cell), { ...everyRow, unit: 'B' }),
@@ -118,11 +113,6 @@ function meanUs(side: CollectiveSide): number | undefined {
 export function roofShare(side: CollectiveSide): number | undefined {
   const [main, roof] = [mainOf(side), side.result?.roofBytesPerSecond];
   return main && roof ? main.busBandwidth / roof : undefined;
-}
-
-function intervalOf(side: CollectiveSide): string | null {
-  const ratio = overPeer(side);
-  return ratio && formatInterval(ratio);
 }
 
 const { backend: _, bytes, dtype, ...names } = collectiveParameters;

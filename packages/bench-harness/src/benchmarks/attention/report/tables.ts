@@ -50,7 +50,7 @@ const times: readonly Column[] = [
   column.bytes('beforeBackwardBytes', 'Before backward', ({ result }) => result.memory.beforeBackwardBytes, {
     ...{ ...held, description: 'Bytes that tensors hold between the forward and the backward pass.' },
   }),
-  column.bytes('peakBytes', 'Peak memory', ({ peakBytes }) => peakBytes, {
+  column.bytes('peakBytes', 'Peak memory', {
     ...{ ...held, description: 'Most bytes held by tensors at once, forward and backward.' },
   }),
 ];
@@ -140,7 +140,7 @@ export function compiledTable(cells: Cells): Table[] {
     {
       ...{ id: 'compiled-beside-eager', title: 'Compiled beside eager', parameters: attentionParameters },
       caption: 'Eager forward and backward are the sum of the two.',
-      columns: [column.text('pass', 'Pass', ({ pass }) => pass), ...besideEagerColumns],
+      columns: [column.text('pass', 'Pass'), ...besideEagerColumns],
     },
     compiledPasses(cells),
   );

@@ -139,7 +139,7 @@ export function fusedTable(cells: Programs): Table[] {
       ...{ id: 'fused', title: 'What was fused' },
       columns: [
         column.text('cell', 'Cell', ({ name }) => name),
-        column.text('members', 'Ops that became one', ({ members }) => members, {
+        column.text('members', 'Ops that became one', {
           ...{ emphasis: 'strong', overflow: 'shorten' },
         }),
         column.number('calls', 'Calls', callCount),
@@ -187,14 +187,14 @@ const isSaid = (key: keyof CallGroup) => (groups: readonly CallGroup[]) =>
 const calls = {
   caption: 'In their order; calls that are alike in all layers are one row.',
   columns: [
-    column.text<CallGroup>('range', 'Range', ({ range }) => range, { shown: isSaid('range') }),
-    column.text<CallGroup>('op', 'Op', ({ op }) => op, { emphasis: 'strong', overflow: 'shorten' }),
+    column.text<CallGroup>('range', 'Range', { shown: isSaid('range') }),
+    column.text<CallGroup>('op', 'Op', { emphasis: 'strong', overflow: 'shorten' }),
     column.text<CallGroup>('members', 'Ops in it', ({ members }) => members.join(' + '), {
       ...{ overflow: 'shorten', shown: isSaid('members') },
     }),
-    column.text<CallGroup>('outputs', 'Outputs', ({ outputs }) => outputs, { shown: isSaid('outputs') }),
-    column.number<CallGroup>('calls', 'Calls', ({ calls }) => calls),
-    column.number<CallGroup>('nodes', 'Kernels', ({ nodes }) => nodes, {
+    column.text<CallGroup>('outputs', 'Outputs', { shown: isSaid('outputs') }),
+    column.number<CallGroup>('calls', 'Calls'),
+    column.number<CallGroup>('nodes', 'Kernels', {
       ...{ description: 'Kernels, copies and fills.', shown: isSaid('nodes') },
     }),
   ],

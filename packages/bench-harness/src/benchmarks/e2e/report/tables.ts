@@ -1,5 +1,5 @@
 import type { Row, Table } from '@roofline/reports';
-import { formatInterval, summarize } from '../../../measuring/statistics.ts';
+import { summarize } from '../../../measuring/statistics.ts';
 import { besideEagerColumns, type TimedWay } from '../../../report/beside-eager.ts';
 import { tableOf, tablesOf, type ColumnOf, type TableOf } from '../../../report/declared-table.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
@@ -8,6 +8,7 @@ import {
   column,
   peakColumn,
   roofColumns,
+  ratioColumns,
   timeColumns,
 } from '../../../report/standard-columns.ts';
 import { capitalize } from '../../../parameters/words.ts';
@@ -87,13 +88,9 @@ const columns: readonly ColumnOf<MeasuredStep>[] = [
   column.ms('peerStepMs', 'Step by step', (step) => peerStepMs(step), {
     ...{ shown: 'filled', description: "Median of JAX's steps one by one, by the host's clock." },
   }),
-  column.ratio('ratio', 'Ours / peer', (step) => peerOf(step)?.ratio.ratio, {
-    ...{ emphasis: 'strong', shown: 'filled' },
+  ...ratioColumns<MeasuredStep>('ratio', 'Ours / peer', (step) => peerOf(step)?.ratio, {
     description: 'Ratio of the medians: below 1 is faster than the peer.',
-  }),
-  column.text('ratioInterval', '95 % interval', (step) => intervalOf(step), {
-    ...{ align: 'right', qualifies: 'ratio', shown: 'filled' },
-    description: 'Of the ratio, by bootstrap over the steps of both.',
+    interval: 'Of the ratio, by bootstrap over the steps of both.',
   }),
   column.ratio('memoryRatio', 'Memory ratio', (step) => peerOf(step)?.memoryRatio, {
     shown: 'filled',
@@ -110,11 +107,6 @@ function peerStepMs({ result: { peer } }: MeasuredStep): number | undefined {
 
 function differInPeer(steps: readonly MeasuredStep[]): boolean {
   return new Set(steps.filter((step) => peerOf(step) !== null).map(peerVersion)).size > 1;
-}
-
-function intervalOf(step: MeasuredStep): string | undefined {
-  const peer = peerOf(step);
-  return peer ? formatInterval(peer.ratio) : undefined;
 }
 
 /** What programs that read rows find besides. */

@@ -3,6 +3,7 @@ import { passTime, type PassTime } from '../../../attention/pass-time.ts';
 import { torchAttentions } from '../../../attention/peer-kinds.ts';
 import type { Pass } from '../../../attention/work.ts';
 import { ratioOfMedians, summarize, type RatioEstimate } from '../../../measuring/statistics.ts';
+import { outcomeOf } from '../../../report/declared-table.ts';
 import { workedOut, type Measurement } from '../../../report/measurement.ts';
 import { flashSettings, type FlashCell } from '../parameters.ts';
 import type { FlashResult, Timed } from '../result.ts';
@@ -26,17 +27,15 @@ export const timedPasses = workedOut((cells: Cells): TimedPass[] => {
     const { record, result } = each;
     const { passes } = flashSettings.parse(record.settings);
     if (result === null) {
-      const { status, error } = record;
-      const outcome = { status, ...(error && { error: error.message }) };
-      return passes.map((pass) => ({ ...each, pass, timed: null, outcome }));
+      return passes.map((pass) => ({ ...each, pass, timed: null, outcome: outcomeOf(record) }));
     }
     return passes.flatMap((pass) =>
-      result.timed.map((timed) => ({ ...each, pass, timed, outcome: outcomeOf(timed) })),
+      result.timed.map((timed) => ({ ...each, pass, timed, outcome: outcomeOfTimed(timed) })),
     );
   });
 });
 
-function outcomeOf({ outcome }: Timed): TimedPass['outcome'] {
+function outcomeOfTimed({ outcome }: Timed): TimedPass['outcome'] {
   return outcome.status === 'ok' ? { status: 'ok' } : { status: outcome.status, error: outcome.reason };
 }
 

@@ -1,16 +1,16 @@
 import type { Table } from '@roofline/reports';
 import { isCausal, shapeParameters } from '../../../attention/shape.ts';
 import type { Pass } from '../../../attention/work.ts';
-import { formatInterval, quantile } from '../../../measuring/statistics.ts';
+import { quantile } from '../../../measuring/statistics.ts';
 import { tableOf, type ColumnOf, type TableOf } from '../../../report/declared-table.ts';
-import { achievedColumns, column } from '../../../report/standard-columns.ts';
+import { achievedColumns, column, ratioColumns } from '../../../report/standard-columns.ts';
 import { nameOf, overFlash, overPlain, timeOf, type MeasuredPass, type TimedPass } from './measured.ts';
 
 const columns: readonly ColumnOf<MeasuredPass>[] = [
   column.text('implementation', 'Attention', (each) => (each.timed ? nameOf(each) : null), {
     ...{ emphasis: 'strong', everyRow: true },
   }),
-  column.text('pass', 'Pass', ({ pass }) => pass, { everyRow: true }),
+  column.text('pass', 'Pass', { everyRow: true }),
   column.ms('medianMs', 'Median', (each) => timeOf(each)?.time.median, { emphasis: 'strong' }),
   column.ms('lowMs', '20 %', (each) => lowOf(each, 0.2), {
     ...{ qualifies: 'medianMs', description: 'A fifth of the samples are shorter.' },
@@ -30,13 +30,9 @@ const columns: readonly ColumnOf<MeasuredPass>[] = [
     ...{ shown: 'filled' },
     description: 'How many times as fast as plain attention of the same side: ratio of the medians.',
   }),
-  column.ratio('ratio', 'Flash / this', (each) => overFlash(each)?.ratio, {
-    ...{ emphasis: 'strong', shown: 'filled' },
+  ...ratioColumns<MeasuredPass>('ratio', 'Flash / this', overFlash, {
     description: 'Time of our flash attention over that of this one: below 1 ours is faster.',
-  }),
-  column.text('ratioInterval', '95 % interval', (each) => intervalOf(each), {
-    ...{ align: 'right', qualifies: 'ratio', shown: 'filled' },
-    description: 'Of the ratio, by bootstrap over the samples of both.',
+    interval: 'Of the ratio, by bootstrap over the samples of both.',
   }),
   column.bytes(
     'peakBytes',
@@ -52,11 +48,6 @@ const columns: readonly ColumnOf<MeasuredPass>[] = [
 export function lowOf(each: MeasuredPass, share: number): number | undefined {
   const time = timeOf(each);
   return time ? quantile(time.samplesMs, share) : undefined;
-}
-
-function intervalOf(each: MeasuredPass): string | undefined {
-  const ratio = overFlash(each);
-  return ratio ? formatInterval(ratio) : undefined;
 }
 
 const table: Omit<TableOf<MeasuredPass>, 'id' | 'title'> = {

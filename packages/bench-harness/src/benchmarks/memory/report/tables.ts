@@ -26,7 +26,7 @@ const peakOf =
     result.phases.find((each) => each.phase === phase)?.bytes ?? null;
 
 const columns: readonly ColumnOf<MeasuredMemory>[] = [
-  column.bytes('peakBytes', 'Peak', ({ peakBytes }) => peakBytes, {
+  column.bytes('peakBytes', 'Peak', {
     ...{ ...held, emphasis: 'strong', description: 'Most bytes allocated at once.' },
   }),
   column.bytes('reservedBytes', 'Reserved', ({ result }) => result.peakReservedBytes, {
@@ -99,9 +99,9 @@ export function liveTable({ record, result, name }: MeasuredMemory): Table[] {
       ...{ id: 'live-at-the-peak', title: 'What is live at the peak of each phase' },
       caption: `${name}. An op of all layers is one row.`,
       columns: [
-        column.text('phase', 'Phase', ({ phase }) => phase),
-        column.text('what', 'What', ({ what }) => what),
-        column.number('count', 'Pieces', ({ count }) => count, { digits: 1 }),
+        column.text('phase', 'Phase'),
+        column.text('what', 'What'),
+        column.number('count', 'Pieces', { digits: 1 }),
         column.bytes('held', 'Size', ({ bytes }) => bytes),
         column.percent('share', 'Of the peak', ({ bytes, peakBytes }) => bytes / peakBytes),
       ],
@@ -115,11 +115,11 @@ export function largestTable({ record, result, name }: MeasuredMemory): Table[] 
     {
       ...{ id: 'largest-allocations', title: 'The largest allocations', caption: name },
       columns: [
-        column.bytes('bytes', 'Size', ({ bytes }) => bytes),
-        column.text('phase', 'Phase', ({ phase }) => phase),
-        column.text('op', 'Op', ({ op }) => op),
-        column.text('tensor', 'Tensor', ({ tensor }) => tensor),
-        column.text('range', 'Range', ({ range }) => range),
+        column.bytes('bytes', 'Size'),
+        column.text('phase', 'Phase'),
+        column.text('op', 'Op'),
+        column.text('tensor', 'Tensor'),
+        column.text('range', 'Range'),
         column.text('origin', 'Origin', ({ stack }) => stack[0] ?? ''),
       ],
     },
@@ -140,12 +140,12 @@ export function savedTable({ record, result, name }: MeasuredMemory): Table[] {
       ...{ id: 'saved-by-a-block', title: 'What one block saves for the backward pass' },
       caption: `The largest of the ${saved.count} activations that ${saved.block} saves; ${name}.${casts}`,
       columns: [
-        column.text('op', 'Read by the gradient of', ({ op }) => op),
-        column.text('tensor', 'Tensor', ({ tensor }) => tensor),
-        column.bytes('bytes', 'Size', ({ bytes }) => bytes),
+        column.text('op', 'Read by the gradient of'),
+        column.text('tensor', 'Tensor'),
+        column.bytes('bytes', 'Size'),
         column.percent('share', 'Of the block', ({ bytes }) => bytes / saved.bytes),
         column.ratio('residuals', 'In residual streams', ({ bytes }) => bytes / residual.bytes),
-        column.text('range', 'Range', ({ range }) => range),
+        column.text('range', 'Range'),
       ],
     },
     saved.contributors.map((contributor) => ({ record, cell: {}, ...contributor })),

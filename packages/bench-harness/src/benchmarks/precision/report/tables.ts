@@ -32,8 +32,8 @@ export function accumulationTable(cells: PrecisionCells): Table[] {
     {
       ...{ id: 'accumulation', title: '1,000 times 0.01' },
       columns: [
-        column.text('experiment', 'Sum and addend', ({ experiment }) => experiment),
-        column.text('device', 'Device', ({ device }) => device),
+        column.text('experiment', 'Sum and addend'),
+        column.text('device', 'Device'),
         column.text('sum', 'Sum', ({ sum }) => formatSum(sum), { ...strong, align: 'right' }),
       ],
     },
@@ -56,7 +56,7 @@ export function dtypeTable(cells: PrecisionCells): Table[] {
       ...{ id: 'dtypes', title: 'Dtypes in a toy model' },
       caption: 'A linear layer to 10, ReLU, layerNorm and a linear layer, read from the running model.',
       columns: [
-        column.text('tensor', 'Tensor', ({ tensor }) => tensor),
+        column.text('tensor', 'Tensor'),
         ...models.map(({ key, label, dtypes }) =>
           column.text<{ tensor: (typeof toyTensors)[number] }>(key, label, ({ tensor }) => dtypes[tensor]),
         ),
@@ -96,7 +96,7 @@ export function accuracyTable(cells: PrecisionCells): Table[] {
 
 const speedColumns: readonly ColumnOf<Speed>[] = [
   medianColumn,
-  column.ratio('speedUp', 'Speed-up', ({ speedUp }) => speedUp, strong),
+  column.ratio('speedUp', 'Speed-up', strong),
   peakColumn,
   column.ratio('peerRatio', 'Ours / PyTorch', ({ peer }) => peer?.ratio.ratio, {
     ...strong,

@@ -1,4 +1,4 @@
-import type { PeerStepProfile } from '../../../peer/torch-peer.ts';
+import type { PeerStepProfile } from '../../../peer/step-peer.ts';
 import type { TimedKernel } from '../kernel-spans.ts';
 
 /** A kernel that PyTorch ran; on the CPU an aten op with its self time. Its phase is the only range it knows. */

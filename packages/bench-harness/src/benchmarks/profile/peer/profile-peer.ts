@@ -1,9 +1,9 @@
 import type { Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../../runner/cell-task.ts';
-import { countSteps } from '../../../measuring/count-steps.ts';
+import { stepRunner } from '../../../measuring/step-runner.ts';
 import { describeFailure, prepareCell, startPeer } from '../../../peer/cell-peer.ts';
 import { PeerError } from '../../../peer/python-peer.ts';
-import type { PeerStepProfile, TorchPeer } from '../../../peer/torch-peer.ts';
+import type { PeerStepProfile, StepPeer } from '../../../peer/step-peer.ts';
 import type { ProfileCell, ProfileSettings } from '../parameters.ts';
 import type { PeerProfile } from '../result.ts';
 
@@ -13,7 +13,7 @@ export async function profilePeer(
   context: CellContext<ProfileSettings>,
   device: Device,
 ): Promise<PeerProfile> {
-  const peer = startPeer(device);
+  const peer = startPeer('torch', device);
   try {
     const description = await prepareCell(peer, cell, context, device);
     return { status: 'ok', ...description, ...(await profileSteps(peer, context)) };
@@ -27,23 +27,18 @@ export async function profilePeer(
 
 /** Plain steps before a profiler is attached, then profiled ones, as ours. */
 async function profileSteps(
-  peer: TorchPeer,
+  peer: StepPeer,
   { settings, progress }: CellContext<ProfileSettings>,
 ): Promise<{ steps: PeerStepProfile[]; plainMs: number[] }> {
   const { warmup, steps } = settings;
-  const stepDone = countSteps(progress, { warmup, steps, name: "PyTorch's steps" });
+  const run = stepRunner(progress, { warmup, steps, name: "PyTorch's steps" });
   if (warmup > 0) await peer.run(warmup);
   const plainMs = (await peer.run(steps)).deviceMs;
-  for (let step = 0; step < warmup; step++) {
-    await peer.profile();
-    stepDone();
-  }
-  const profiles: PeerStepProfile[] = [];
-  for (let step = 0; step < steps; step++) {
+  await run(warmup, () => peer.profile());
+  const profiles = await run(steps, async () => {
     // Disturbed by the profile before, it is not counted.
     await peer.run(1);
-    profiles.push(await peer.profile());
-    stepDone();
-  }
+    return peer.profile();
+  });
   return { steps: profiles, plainMs };
 }

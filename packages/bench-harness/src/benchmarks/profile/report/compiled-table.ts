@@ -1,57 +1,51 @@
-import type { Row, Table } from '@roofline/reports';
-import { canonicalJson } from '../../../records/json.ts';
+import type { Table } from '@roofline/reports';
+import { tablesOf } from '../../../report/declared-table.ts';
+import { pairsBy } from '../../../report/measurement.ts';
+import { column } from '../../../report/standard-columns.ts';
 import { stepNames } from '../../e2e/parameters.ts';
-import type { Profiled, ProfileMeasurement } from '../interpret.ts';
-import { stepRow } from './shares.ts';
-import { cellColumn, milliseconds } from './table-parts.ts';
+import { profiledOf } from '../interpret.ts';
+import { perStep, type Profiles } from './profile-table.ts';
+import { stepTimes } from './shares.ts';
 
-/** Compiled steps compared with eager ones of the same cell; null where no cell was profiled both ways on a GPU. */
-export function compiledProfileTable(measurements: readonly ProfileMeasurement[]): Table | null {
-  const eager = new Map(
-    measurements
-      .filter(({ cell }) => cell.execution === 'eager')
-      .map(({ cell, profiled }) => [canonicalJson(cell), profiled]),
-  );
+/** Compiled steps compared with eager ones of the same cell, where a cell was profiled both ways on a GPU. */
+export function compiledTables(profiles: Profiles): Table[] {
   const names = stepNames(
-    measurements.filter(({ cell }) => cell.execution !== 'eager'),
+    profiles.filter(({ cell }) => cell.execution !== 'eager'),
     ['size', 'context', 'batch', 'attention', 'execution', 'mode', 'dtype'],
   );
-  const rows = measurements.flatMap(({ cell, profiled: compiled }): Row[] => {
-    const other = eager.get(canonicalJson({ ...cell, execution: 'eager' }));
-    if (cell.execution === 'eager' || !compiled || !other || compiled.isOpByOp) return [];
-    return [{ cell: names.name(cell), ...rowOf(other, compiled) }];
+  const rows = pairsBy(profiles, 'execution', 'eager').flatMap(({ cell: compiled, beside: eager }) => {
+    const [before, after] = [profiledOf(eager)!, profiledOf(compiled)!];
+    if (after.isOpByOp) return [];
+    const { record, cell, result } = compiled;
+    const times = { before: stepTimes(before), after: stepTimes(after) };
+    return [{ record, cell: {}, name: names.name(cell), ...times, compilation: result.compilation }];
   });
-  if (rows.length === 0) return null;
-  return {
-    kind: 'table',
-    id: 'compiled-beside-eager',
-    title: 'Compiled beside eager',
-    caption: 'Medians of a step, profiled.',
-    columns: [
-      cellColumn,
-      { key: 'eagerKernels', label: 'Kernels, eager', kind: 'number', digits: 1 },
-      { key: 'compiledKernels', label: 'Kernels, compiled', kind: 'number', digits: 1, emphasis: 'strong' },
-      milliseconds('eagerMs', 'Kernel time, eager'),
-      { ...milliseconds('compiledMs', 'Kernel time, compiled'), emphasis: 'strong' },
-      { key: 'ratio', label: 'Compiled / eager', kind: 'ratio', emphasis: 'strong' },
-      { key: 'eagerIdle', label: 'Idle, eager', kind: 'percent' },
-      { key: 'compiledIdle', label: 'Idle, compiled', kind: 'percent', emphasis: 'strong' },
-      milliseconds('compileMs', 'Compiling', 'By the wall clock, until the first step ran as a program.'),
-    ],
+  const strong = { emphasis: 'strong' } as const;
+  return tablesOf(
+    {
+      ...{ id: 'compiled-beside-eager', title: 'Compiled beside eager' },
+      caption: 'Medians of a step, profiled.',
+      columns: [
+        column.text('cell', 'Cell', ({ name }) => name, { overflow: 'shorten' }),
+        column.number('eagerKernels', 'Kernels, eager', ({ before }) => before.kernels, perStep),
+        column.number('compiledKernels', 'Kernels, compiled', ({ after }) => after.kernels, {
+          ...{ ...perStep, ...strong },
+        }),
+        column.ms('eagerMs', 'Kernel time, eager', ({ before }) => before.kernelMs),
+        column.ms('compiledMs', 'Kernel time, compiled', ({ after }) => after.kernelMs, strong),
+        column.ratio(
+          'ratio',
+          'Compiled / eager',
+          ({ before, after }) => after.kernelMs / before.kernelMs,
+          strong,
+        ),
+        column.percent('eagerIdle', 'Idle, eager', ({ before }) => before.idleShare),
+        column.percent('compiledIdle', 'Idle, compiled', ({ after }) => after.idleShare, strong),
+        column.ms('compileMs', 'Compiling', ({ compilation }) => compilation?.durationMs ?? null, {
+          description: 'By the wall clock, until the first step ran as a program.',
+        }),
+      ],
+    },
     rows,
-  };
-}
-
-function rowOf(eager: Profiled, compiled: Profiled): Row {
-  const [before, after] = [eager, compiled].map((profiled) => stepRow(profiled));
-  return {
-    eagerKernels: before!.kernels,
-    compiledKernels: after!.kernels,
-    eagerMs: before!.kernelMs,
-    compiledMs: after!.kernelMs,
-    ratio: Number(after!.kernelMs) / Number(before!.kernelMs),
-    eagerIdle: before!.idleShare,
-    compiledIdle: after!.idleShare,
-    compileMs: compiled.result.compilation?.durationMs ?? null,
-  };
+  );
 }

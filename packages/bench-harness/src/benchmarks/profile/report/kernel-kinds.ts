@@ -1,5 +1,6 @@
 import type { Plot } from '@roofline/reports';
-import type { ProfileMeasurement } from '../interpret.ts';
+import { plotsOf } from '../../../report/series.ts';
+import type { Profiled } from '../interpret.ts';
 import { isMatrixProduct, phaseOf, phasesOf, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
 import { isPeerProduct, type PeerKernel } from '../peer/peer-kernels.ts';
 
@@ -37,9 +38,8 @@ function peerKind(kernel: PeerKernel): Kind {
 }
 
 /** The kernel time of a step by phase and kind, as stacked bars; PyTorch's next to ours where it ran. */
-export function kernelKindsPlot({ profiled }: ProfileMeasurement, id: string): Plot | null {
-  if (profiled === null || profiled.spans.length === 0) return null;
-  const { spans, result, peer } = profiled;
+export function kernelKindsPlot({ spans, result, peer }: Profiled, id: string): Plot[] {
+  if (spans.length === 0) return [];
   const bars: { x: string; time: ReadonlyMap<Kind, number> }[] = [];
   for (const phase of phasesOf([...spans, ...(peer?.kernels ?? [])])) {
     const ours = spans.filter((span) => phaseOf(span) === phase);
@@ -50,8 +50,7 @@ export function kernelKindsPlot({ profiled }: ProfileMeasurement, id: string): P
   }
   const shown = bars.filter(({ time }) => time.size > 0);
   const told = kinds.filter((kind) => shown.some(({ time }) => time.has(kind)));
-  return {
-    kind: 'plot',
+  return plotsOf({
     id,
     title: 'Kernel time by phase and kind',
     caption:
@@ -65,7 +64,7 @@ export function kernelKindsPlot({ profiled }: ProfileMeasurement, id: string): P
       name: kind,
       points: shown.map(({ x, time }) => ({ x, y: time.get(kind) ?? 0 })),
     })),
-  };
+  });
 }
 
 /** Milliseconds of a step. */

@@ -1,16 +1,16 @@
 import type { Drawing } from '@roofline/reports';
 import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
-import type { ProfileMeasurement } from '../interpret.ts';
+import { profiledOf } from '../interpret.ts';
+import type { Profiles } from './profile-table.ts';
 import { headline } from './sections.ts';
 import { kernelsBesidePeer } from './summary.ts';
 
-type Profiles = readonly ProfileMeasurement[];
-
 function besidePeer(profiles: Profiles): ComparedCell[] {
-  return profiles.flatMap(({ cell, profiled }) => {
+  return profiles.flatMap((profile) => {
+    const profiled = profiledOf(profile);
     const both = profiled && kernelsBesidePeer(profiled);
-    return both ? [{ cell, ...both }] : [];
+    return both ? [{ cell: profile.cell, ...both }] : [];
   });
 }
 

@@ -1,158 +1,157 @@
-import type { Row, Table } from '@roofline/reports';
-import type { Profiled, ProfileMeasurement } from '../interpret.ts';
-import { isMatrixProduct, phaseOf, phasesOf } from '../kernel-spans.ts';
+import type { Table } from '@roofline/reports';
+import type { ColumnOf, RowItem } from '../../../report/declared-table.ts';
+import { column } from '../../../report/standard-columns.ts';
+import { profiledOf, settingsOf, type Profiled, type ProfileMeasurement } from '../interpret.ts';
+import { isMatrixProduct, phaseOf, phasesOf, type TimedKernel } from '../kernel-spans.ts';
 import { isPeerProduct, PRODUCT_NAMES } from '../peer/peer-kernels.ts';
-import { matmulShare } from './shares.ts';
-import { summarizeByName } from './summaries.ts';
-import {
-  cellColumns,
-  kernelSummaryColumns,
-  milliseconds,
-  phaseColumn,
-  cellsCaption,
-  tableRows,
-} from './table-parts.ts';
+import { kernelSummaryColumns } from './kernel-columns.ts';
+import { perStep, phaseColumn, profileTables, type Profiles } from './profile-table.ts';
+import { matmulShare, type MatmulShare } from './shares.ts';
+import { summarizeByName, type KernelGroup } from './summaries.ts';
 
-/** Our kernels compared with PyTorch's by phase, or why it has none; null where PyTorch was not asked. */
-export function besidePeerTable(
-  measurements: readonly ProfileMeasurement[],
-  id = 'beside-pytorch',
-): Table | null {
-  if (!measurements.some(({ profiled }) => profiled?.result.peer)) return null;
-  return {
-    kind: 'table',
-    id,
-    title: 'Kernel time beside PyTorch',
-    caption:
-      "Sums of a step, whatever the selection. On the CPU PyTorch's kernels are aten ops by their self time." +
-      cellsCaption(measurements),
-    columns: [
-      ...cellColumns(measurements),
-      phaseColumn,
-      milliseconds('kernelMs', 'Ours'),
-      milliseconds('peerMs', 'PyTorch'),
-      {
-        key: 'ratio',
-        label: 'Ours / PyTorch',
-        kind: 'ratio',
-        emphasis: 'strong',
-        description: "Our kernel time over PyTorch's: below 1 is less.",
-      },
-      { key: 'kernels', label: 'Our instances', kind: 'number', digits: 1 },
-      { key: 'peerKernels', label: "PyTorch's instances", kind: 'number', digits: 1 },
-      {
-        key: 'matmulShare',
-        label: 'Our share of products',
-        kind: 'percent',
-        description: 'Of matrix products with the kernels that prepare their operands.',
-      },
-      {
-        key: 'peerMatmulShare',
-        label: "PyTorch's share of products",
-        kind: 'percent',
-        description: PRODUCT_NAMES,
-      },
-    ],
-    rows: tableRows(measurements, ({ profiled }) => phaseRows(profiled!)),
-  };
+/** Both sides in a phase. */
+interface PhaseKernels {
+  readonly phase: string;
+  readonly ours: MatmulShare;
+  readonly theirs: MatmulShare;
+}
+
+/** Our kernels compared with PyTorch's by phase, or why it has none, where PyTorch was asked. */
+export function besidePeerTables(profiles: Profiles): Table[] {
+  if (!profiles.some(({ result }) => result?.peer)) return [];
+  return profileTables<PhaseKernels>(
+    {
+      ...{ id: 'beside-pytorch', title: 'Kernel time beside PyTorch', saysShared: true },
+      caption:
+        "Sums of a step, whatever the selection. On the CPU PyTorch's kernels are aten ops by their self time.",
+      columns: [
+        phaseColumn,
+        column.ms('kernelMs', 'Ours', ({ ours }) => ours.kernelMs),
+        column.ms('peerMs', 'PyTorch', ({ theirs }) => theirs.kernelMs),
+        column.ratio('ratio', 'Ours / PyTorch', ratioOf, {
+          emphasis: 'strong',
+          description: "Our kernel time over PyTorch's: below 1 is less.",
+        }),
+        column.number('kernels', 'Our instances', ({ ours }) => ours.kernels, perStep),
+        column.number('peerKernels', "PyTorch's instances", ({ theirs }) => theirs.kernels, perStep),
+        column.percent('matmulShare', 'Our share of products', ({ ours }) => ours.matmulShare, {
+          description: 'Of matrix products with the kernels that prepare their operands.',
+        }),
+        column.percent('peerMatmulShare', "PyTorch's share of products", ({ theirs }) => theirs.matmulShare, {
+          description: PRODUCT_NAMES,
+        }),
+      ],
+    },
+    profiles,
+    phasesOfBoth,
+  );
+}
+
+function ratioOf({ ours, theirs }: PhaseKernels): number | null {
+  return theirs.kernelMs === 0 ? null : ours.kernelMs / theirs.kernelMs;
 }
 
 /** One row a phase, and one for all of them. */
-export function phaseRows({ spans, result, peer }: Profiled): Row[] {
+function phasesOfBoth({ spans, result, peer }: Profiled): (PhaseKernels & Partial<RowItem>)[] {
   if (result.peer && result.peer.status !== 'ok') {
-    return [{ status: result.peer.status, error: result.peer.error.message }];
+    const { status, error } = result.peer;
+    return [{ outcome: { status, error: error.message } } as PhaseKernels & Partial<RowItem>];
   }
   if (peer === null) return [];
   return [...phasesOf([...spans, ...peer.kernels]), 'all'].map((phase) => {
-    const isOf = (kernel: Parameters<typeof phaseOf>[0]) => phase === 'all' || phaseOf(kernel) === phase;
-    const ours = matmulShare(spans.filter(isOf), result.steps.length, isMatrixProduct);
-    const theirs = matmulShare(peer.kernels.filter(isOf), peer.profile.steps.length, isPeerProduct);
+    const isOf = (kernel: Pick<TimedKernel, 'ranges'>) => phase === 'all' || phaseOf(kernel) === phase;
     return {
       phase,
-      kernelMs: ours.kernelMs,
-      peerMs: theirs.kernelMs,
-      ratio: theirs.kernelMs === 0 ? null : ours.kernelMs / theirs.kernelMs,
-      kernels: ours.kernels,
-      peerKernels: theirs.kernels,
-      matmulShare: ours.matmulShare,
-      peerMatmulShare: theirs.matmulShare,
+      ours: matmulShare(spans.filter(isOf), result.steps.length, isMatrixProduct),
+      theirs: matmulShare(peer.kernels.filter(isOf), peer.profile.steps.length, isPeerProduct),
     };
   });
 }
 
-/** PyTorch's kernels of one cell, with the columns of Nsight Systems' `cuda_gpu_kern_sum`; null without a peer. */
-export function peerKernelTable({ profiled, settings }: ProfileMeasurement, id: string): Table | null {
-  if (!profiled?.peer) return null;
-  const { profile, selected } = profiled.peer;
-  const phase = settings.phase === 'all' ? '' : `: ${settings.phase}`;
-  return {
-    kind: 'table',
-    id,
-    title: `Kernel summary of PyTorch ${profile.torch}${phase}`,
-    caption:
-      'All profiled steps together, by torch.profiler.' +
-      (profile.device === 'cpu' ? ' Aten ops by their self time.' : '') +
-      (settings.range === null ? '' : ' Phases are the only ranges it knows: --range does not select here.'),
-    columns: [...kernelSummaryColumns],
-    rows: summarizeByName(selected),
-  };
+/** PyTorch's kernels of one cell, with the columns of Nsight Systems' `cuda_gpu_kern_sum`. */
+export function peerKernelTables(profile: ProfileMeasurement, id: string): Table[] {
+  const peer = profiledOf(profile)?.peer;
+  if (!peer) return [];
+  const { phase, range } = settingsOf(profile);
+  const { torch, device } = peer.profile;
+  return profileTables(
+    {
+      ...{ id, columns: kernelSummaryColumns },
+      title: `Kernel summary of PyTorch ${torch}${phase === 'all' ? '' : `: ${phase}`}`,
+      caption:
+        'All profiled steps together, by torch.profiler.' +
+        (device === 'cpu' ? ' Aten ops by their self time.' : '') +
+        (range === null ? '' : ' Phases are the only ranges it knows: --range does not select here.'),
+    },
+    [profile],
+    () => summarizeByName(peer.selected),
+  );
 }
 
 const TOP = 10;
 
-/** The kernels with the longest total times, ours and PyTorch's side by side; null where PyTorch's are not known. */
-export function topKernelsTable(
-  measurements: readonly ProfileMeasurement[],
-  id = 'top-kernels',
-): Table | null {
-  if (!measurements.some(({ profiled }) => profiled?.peer)) return null;
-  return {
-    kind: 'table',
-    id,
-    title: "Top kernels, ours and PyTorch's",
-    caption: `The first ${TOP} of each by total time; times and instances are of a step.${cellsCaption(measurements)}`,
-    columns: [
-      ...cellColumns(measurements),
-      { key: 'rank', label: '#', kind: 'number' },
-      { key: 'name', label: 'Ours', kind: 'text', overflow: 'shorten' },
-      { ...milliseconds('ms', 'Time'), emphasis: 'strong' },
-      { key: 'share', label: 'Time (%)', kind: 'percent', detail: true },
-      { key: 'instances', label: 'Instances', kind: 'number', digits: 1, detail: true },
-      { key: 'peerName', label: 'PyTorch', kind: 'text', overflow: 'shorten' },
-      { ...milliseconds('peerMs', 'Time'), emphasis: 'strong' },
-      { key: 'peerShare', label: 'Time (%)', kind: 'percent', detail: true },
-      { key: 'peerInstances', label: 'Instances', kind: 'number', digits: 1, detail: true },
-    ],
-    rows: tableRows(measurements, ({ profiled }) => topRows(profiled!)),
-  };
+/** A kernel of each side; the shorter side has none. */
+interface TopKernels {
+  readonly rank: number;
+  readonly ours: KernelGroup | undefined;
+  readonly theirs: KernelGroup | undefined;
+  /** Profiled on each side. */
+  readonly steps: { readonly ours: number; readonly theirs: number };
 }
 
-function topRows({ selected, result, peer }: Profiled): Row[] {
+/** The columns of one side. */
+function sideColumns(side: 'ours' | 'theirs', label: string): ColumnOf<TopKernels>[] {
+  const key = (name: string) =>
+    side === 'ours' ? name : `peer${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+  const perStepOf = (value: (group: KernelGroup) => number) => (row: TopKernels) =>
+    row[side] && value(row[side]) / row.steps[side];
+  return [
+    column.text(key('name'), label, (row) => row[side] && shortName(row[side].name), { overflow: 'shorten' }),
+    column.ms(
+      key('ms'),
+      'Time',
+      perStepOf(({ totalNs }) => totalNs / 1e6),
+      { emphasis: 'strong' },
+    ),
+    column.percent(key('share'), 'Time (%)', (row) => row[side]?.timeShare, { detail: true }),
+    column.number(
+      key('instances'),
+      'Instances',
+      perStepOf(({ instances }) => instances),
+      {
+        ...{ ...perStep, detail: true },
+      },
+    ),
+  ];
+}
+
+/** The kernels with the longest total times, ours and PyTorch's side by side, where PyTorch's are known. */
+export function topKernelsTables(profiles: Profiles): Table[] {
+  if (!profiles.some((profile) => profiledOf(profile)?.peer)) return [];
+  return profileTables<TopKernels>(
+    {
+      ...{ id: 'top-kernels', title: "Top kernels, ours and PyTorch's", saysShared: true },
+      caption: `The first ${TOP} of each by total time; times and instances are of a step.`,
+      columns: [
+        column.number('rank', '#'),
+        ...sideColumns('ours', 'Ours'),
+        ...sideColumns('theirs', 'PyTorch'),
+      ],
+    },
+    profiles,
+    topKernels,
+  );
+}
+
+function topKernels({ selected, result, peer }: Profiled): TopKernels[] {
   if (peer === null) return [];
   const ours = summarizeByName(selected).slice(0, TOP);
   const theirs = summarizeByName(peer.selected).slice(0, TOP);
-  return Array.from({ length: Math.max(ours.length, theirs.length) }, (_, index) => {
-    const own = topEntry(ours[index], result.steps.length);
-    const other = topEntry(theirs[index], peer.profile.steps.length);
-    return {
-      rank: index + 1,
-      ...own,
-      peerShare: other.share,
-      peerMs: other.ms,
-      peerInstances: other.instances,
-      peerName: other.name,
-    };
-  });
-}
-
-function topEntry(row: Row | undefined, steps: number) {
-  if (!row) return {};
-  return {
-    share: Number(row['timeShare']),
-    ms: Number(row['totalNs']) / 1e6 / steps,
-    instances: Number(row['instances']) / steps,
-    name: shortName(String(row['name'])),
-  };
+  const steps = { ours: result.steps.length, theirs: peer.profile.steps.length };
+  const count = Math.max(ours.length, theirs.length);
+  return Array.from({ length: count }, (_, index) => ({
+    ...{ rank: index + 1, ours: ours[index], theirs: theirs[index], steps },
+  }));
 }
 
 const LONGEST_NAME = 48;

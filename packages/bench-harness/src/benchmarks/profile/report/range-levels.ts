@@ -1,8 +1,8 @@
-import type { Row, Table } from '@roofline/reports';
+import type { Table } from '@roofline/reports';
+import { column } from '../../../report/standard-columns.ts';
 import type { KernelSpan, RangeOpening } from '../kernel-spans.ts';
-import type { ProfileMeasurement } from '../interpret.ts';
+import { profileTables, type Profiles } from './profile-table.ts';
 import { rangeSummary } from './summaries.ts';
-import { cellColumns, tableRows } from './table-parts.ts';
 
 const isLayer = ({ name }: RangeOpening) => /^layers\.\d+$/.test(name);
 
@@ -40,39 +40,31 @@ export function levelSums(spans: readonly KernelSpan[]): LevelSum[] {
     const names = new Set(spans.flatMap(({ ranges }) => ranges[rangeOf(ranges)]?.name ?? []));
     if (names.size === 0) return [];
     const inside = rows
-      .filter((row) => names.has(String(row['range'])))
-      .reduce((sum, row) => sum + Number(row['instances']), 0);
+      .filter((row) => names.has(row.range))
+      .reduce((sum, { instances }) => sum + instances, 0);
     const outside = spans.filter(({ ranges }) => !ranges.some(({ name }) => names.has(name))).length;
     const total = spans.length;
     return [{ level, ranges: names.size, inside, outside, total, addsUp: inside + outside === total }];
   });
 }
 
-export function rangeLevelTable(
-  measurements: readonly ProfileMeasurement[],
-  id = 'instances-by-level',
-): Table {
-  return {
-    kind: 'table',
-    id,
-    title: 'Instances by range add up',
-    caption:
-      'Kernel instances of all profiled steps, whatever the selection: over the ranges of each level, as the table ' +
-      'by range counts them, and outside of them.',
-    columns: [
-      ...cellColumns(measurements),
-      { key: 'level', label: 'Level', kind: 'text', emphasis: 'strong' },
-      { key: 'ranges', label: 'Ranges', kind: 'number' },
-      { key: 'inside', label: 'Instances inside', kind: 'number' },
-      { key: 'outside', label: 'Outside', kind: 'number' },
-      { key: 'total', label: 'All kernels', kind: 'number' },
-      { key: 'addsUp', label: 'Adds up', kind: 'text' },
-    ],
-    rows: tableRows(measurements, ({ profiled }) =>
-      levelSums(profiled!.spans).map(({ addsUp, ...sum }): Row => ({
-        ...sum,
-        addsUp: addsUp ? 'yes' : 'no',
-      })),
-    ),
-  };
+export function rangeLevelTables(profiles: Profiles): Table[] {
+  return profileTables<LevelSum>(
+    {
+      ...{ id: 'instances-by-level', title: 'Instances by range add up' },
+      caption:
+        'Kernel instances of all profiled steps, whatever the selection: over the ranges of each level, as the table ' +
+        'by range counts them, and outside of them.',
+      columns: [
+        column.text('level', 'Level', { emphasis: 'strong' }),
+        column.number('ranges', 'Ranges'),
+        column.number('inside', 'Instances inside'),
+        column.number('outside', 'Outside'),
+        column.number('total', 'All kernels'),
+        column.text('addsUp', 'Adds up', ({ addsUp }) => (addsUp ? 'yes' : 'no')),
+      ],
+    },
+    profiles,
+    ({ spans }) => levelSums(spans),
+  );
 }

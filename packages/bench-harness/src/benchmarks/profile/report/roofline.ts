@@ -1,17 +1,16 @@
 import { formatPercent, type RooflinePlot, type RooflinePoint } from '@roofline/reports';
 import { isBenchmarkDType } from '../../../measuring/ceilings.ts';
 import { ceilingLabel, deviceRoof } from '../../../report/device-roof.ts';
-import type { ProfileMeasurement } from '../interpret.ts';
+import { profiledOf, type ProfileMeasurement } from '../interpret.ts';
 import { phaseOf, totalUs, type KernelSpan } from '../kernel-spans.ts';
 
 /**
  * The kernels under the roof, one dot for each name in each phase, by its time in a step; null where the ceilings are
  * not known, or no kernel's arithmetic is.
  */
-export function kernelRoofline(
-  { cell, record, profiled }: ProfileMeasurement,
-  id: string,
-): RooflinePlot | null {
+export function kernelRoofline(profile: ProfileMeasurement, id: string): RooflinePlot | null {
+  const { cell, record } = profile;
+  const profiled = profiledOf(profile);
   if (profiled === null || record.ceilings === null) return null;
   const { selected, result } = profiled;
   const drawn = selected.filter(({ work }) => work !== null && work.flops > 0 && work.bytes > 0);

@@ -1,4 +1,3 @@
-import type { Row } from '@roofline/reports';
 import { summarize } from '../../../measuring/statistics.ts';
 import {
   busyUs,
@@ -14,7 +13,10 @@ import type { Profiled } from '../interpret.ts';
 const us = (value: number) => value / 1000;
 
 /** For each phase, and for all of them, the time in matrix products against the rest, a step. */
-export function matmulShares(spans: readonly KernelSpan[], steps: number): Row[] {
+export function matmulShares(
+  spans: readonly KernelSpan[],
+  steps: number,
+): (MatmulShare & { phase: string })[] {
   const phases = byPhase(spans);
   const all = phases.length > 1 ? [['all', spans] as const] : [];
   return [...phases, ...all].map(([phase, group]) => ({
@@ -26,6 +28,8 @@ export function matmulShares(spans: readonly KernelSpan[], steps: number): Row[]
 function byPhase(spans: readonly KernelSpan[]): [phase: string, group: KernelSpan[]][] {
   return phasesOf(spans).map((phase) => [phase, spans.filter((span) => phaseOf(span) === phase)]);
 }
+
+export type MatmulShare = ReturnType<typeof matmulShare>;
 
 /** Matrix products against the rest in some kernels of all steps, a step. */
 export function matmulShare<Kernel extends TimedKernel>(
@@ -45,7 +49,7 @@ export function matmulShare<Kernel extends TimedKernel>(
 }
 
 /** Softmax against the matrix products inside attention, in time and in FLOPs, by phase. */
-export function attentionShares(spans: readonly KernelSpan[], steps: number): Row[] {
+export function attentionShares(spans: readonly KernelSpan[], steps: number) {
   const inRange = (span: KernelSpan, names: readonly string[]) =>
     span.ranges.some(({ name }) => names.includes(name));
   const flops = (group: readonly KernelSpan[]) => flopsOfOps(group) / steps;
@@ -79,8 +83,10 @@ function flopsOfOps(spans: readonly KernelSpan[]): number {
 
 type TimedSteps = Pick<Profiled, 'spans' | 'result' | 'isOpByOp'>;
 
+export type StepTimes = ReturnType<typeof stepTimes>;
+
 /** The time of a step: kernels, the device between two events, the host's clock; and what profiling costs. */
-export function stepRow({ spans, result, isOpByOp }: TimedSteps): Row {
+export function stepTimes({ spans, result, isOpByOp }: TimedSteps) {
   const { steps, profiledMs, plainMs } = result;
   const bySteps = Map.groupBy(spans, ({ step }) => step);
   const perStep = (value: (spans: readonly KernelSpan[]) => number) =>

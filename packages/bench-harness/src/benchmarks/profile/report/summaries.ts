@@ -1,27 +1,31 @@
-import type { Row } from '@roofline/reports';
 import { floorMs, isBenchmarkDType, type Ceilings } from '../../../measuring/ceilings.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import { outermostOfEachName, totalUs, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
 
 /** One row a kernel name, longest total first, with the columns of Nsight Systems' `cuda_gpu_kern_sum`. */
-export function kernelSummary(spans: readonly KernelSpan[], ceilings: Ceilings | null): Row[] {
-  return summarizeByName(spans, (group) => achieved(group, ceilings));
+export function kernelSummary(spans: readonly KernelSpan[], ceilings: Ceilings | null): ReachedGroup[] {
+  return groupsByName(spans).map((group) => ({ ...summaryOf(group, spans), ...reached(group, ceilings) }));
 }
 
-/** The same for any kernels, with what `more` says of those of one name. */
-export function summarizeByName<Kernel extends TimedKernel>(
-  kernels: readonly Kernel[],
-  more: (group: readonly Kernel[]) => Row = () => ({}),
-): Row[] {
-  const total = totalUs(kernels);
-  return [...Map.groupBy(kernels, ({ name }) => name)]
-    .map(([name, group]) => ({
-      timeShare: total === 0 ? 0 : totalUs(group) / total,
-      ...durationFields(group),
-      ...more(group),
-      name,
-    }))
-    .sort((a, b) => b.totalNs - a.totalNs);
+/** The same for any kernels, without what they reach. */
+export function summarizeByName(kernels: readonly TimedKernel[]): KernelGroup[] {
+  return groupsByName(kernels).map((group) => summaryOf(group, kernels));
+}
+
+/** Launches of one name, all steps together. */
+export interface KernelGroup extends Durations {
+  readonly name: string;
+  readonly timeShare: number;
+}
+
+function groupsByName<Kernel extends TimedKernel>(kernels: readonly Kernel[]): Kernel[][] {
+  const groups = [...Map.groupBy(kernels, ({ name }) => name).values()];
+  return groups.sort((a, b) => totalUs(b) - totalUs(a));
+}
+
+function summaryOf(group: readonly TimedKernel[], all: readonly TimedKernel[]): KernelGroup {
+  const total = totalUs(all);
+  return { name: group[0]!.name, timeShare: total === 0 ? 0 : totalUs(group) / total, ...durations(group) };
 }
 
 /**
@@ -31,7 +35,7 @@ export function summarizeByName<Kernel extends TimedKernel>(
 export function rangeSummary(
   spans: readonly KernelSpan[],
   { pid, tid }: { readonly pid: number; readonly tid: number },
-): Row[] {
+) {
   const byRange = new Map<string, { openings: Set<string>; kernels: Map<string, KernelSpan[]> }>();
   for (const span of spans) {
     for (const { name, step, index } of outermostOfEachName(span.ranges)) {
@@ -47,18 +51,19 @@ export function rangeSummary(
     [...kernels]
       .map(([name, group]) => ({
         range,
-        style: 'PushPop',
         pid,
         tid,
         rangeInstances: openings.size,
-        ...durationFields(group),
+        ...durations(group),
         name,
       }))
       .sort((a, b) => b.totalNs - a.totalNs),
   );
 }
 
-function durationFields(group: readonly TimedKernel[]) {
+export type Durations = ReturnType<typeof durations>;
+
+function durations(group: readonly TimedKernel[]) {
   const { mean, median, min, max, std } = summarize(group.map(({ durationUs }) => durationUs * 1000));
   return {
     totalNs: Math.round(totalUs(group) * 1000),
@@ -71,8 +76,19 @@ function durationFields(group: readonly TimedKernel[]) {
   };
 }
 
-/** What the kernels reached, and the least time under the ceilings over theirs, where their ops state their work. */
-function achieved(group: readonly KernelSpan[], ceilings: Ceilings | null): Row {
+/** What launches of one name reached, where their ops state their work. */
+export interface ReachedGroup extends KernelGroup {
+  /** Of matrix products. */
+  readonly teraflopsPerSecond?: number;
+  readonly gigabytesPerSecond?: number;
+  /** The least time under the ceilings over theirs; null where those are not known. */
+  readonly roofShare?: number | null;
+}
+
+function reached(
+  group: readonly KernelSpan[],
+  ceilings: Ceilings | null,
+): Omit<ReachedGroup, keyof KernelGroup> {
   const known = group.filter(({ work }) => work !== null);
   const seconds = totalUs(known) / 1e6;
   if (seconds === 0) return {};

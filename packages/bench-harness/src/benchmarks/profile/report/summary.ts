@@ -1,10 +1,11 @@
-import { formatDuration, formatPercent, formatRatio, type Row } from '@roofline/reports';
+import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { stepNames } from '../../e2e/parameters.ts';
 import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
-import type { Profiled, ProfileMeasurement } from '../interpret.ts';
+import { profiledOf, settingsOf, type Profiled } from '../interpret.ts';
 import { phaseOf, totalUs, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
 import type { ProfileCell } from '../parameters.ts';
-import { attentionShares, matmulShares, stepRow, topKernel } from './shares.ts';
+import type { Profiles } from './profile-table.ts';
+import { attentionShares, matmulShares, stepTimes, topKernel } from './shares.ts';
 
 /** A profiled cell, by its name among the others. */
 interface NamedProfile extends Profiled {
@@ -12,11 +13,14 @@ interface NamedProfile extends Profiled {
 }
 
 /** The findings over all cells, one sentence each, computed from their records, the most telling first. */
-export function profileSummary(measurements: readonly ProfileMeasurement[]): string[] {
+export function profileSummary(measurements: Profiles): string[] {
   const names = stepNames(measurements);
   const profiles = measurements
     .toSorted((a, b) => workOf(a.cell) - workOf(b.cell))
-    .flatMap(({ cell, profiled }) => (profiled ? [{ name: names.name(cell), ...profiled }] : []));
+    .flatMap((profile) => {
+      const profiled = profiledOf(profile);
+      return profiled ? [{ name: names.name(profile.cell), ...profiled }] : [];
+    });
   if (profiles.length === 0) return [];
   const where = names.shared && ` (${names.shared})`;
   return [
@@ -31,9 +35,11 @@ export function profileSummary(measurements: readonly ProfileMeasurement[]): str
 }
 
 /** Where the selection is empty, one sentence a cell, with the names that exist. */
-export function emptySelections(measurements: readonly ProfileMeasurement[]): string[] {
-  const { name } = stepNames(measurements);
-  return measurements.flatMap(({ cell, settings: { phase, range }, profiled }) => {
+export function emptySelections(profiles: Profiles): string[] {
+  const { name } = stepNames(profiles);
+  return profiles.flatMap((profile) => {
+    const profiled = profiledOf(profile);
+    const { phase, range } = settingsOf(profile);
     if (profiled === null || profiled.selected.length > 0 || profiled.spans.length === 0) return [];
     const [phases, ranges] = [new Set(profiled.spans.map(phaseOf)), rangeNames(profiled.spans)];
     const wanted = [
@@ -41,7 +47,7 @@ export function emptySelections(measurements: readonly ProfileMeasurement[]): st
       ...(range === null ? [] : [`ranges \`${range}\``]),
     ];
     return [
-      `No kernel of ${name(cell)} lies in ${wanted.join(', ')}. It has the phases ${[...phases].join(', ')} and the ` +
+      `No kernel of ${name(profile.cell)} lies in ${wanted.join(', ')}. It has the phases ${[...phases].join(', ')} and the ` +
         `ranges ${ranges.join(', ')}.`,
     ];
   });
@@ -79,24 +85,24 @@ function topSentence(label: string, phases: readonly string[], profiles: readonl
 function timeSentence(profiles: readonly NamedProfile[]): string[] {
   const steps = profiles
     .filter(({ isOpByOp }) => !isOpByOp)
-    .map((profile): Row => ({ name: profile.name, ...stepRow(profile) }));
+    .map((profile) => ({ name: profile.name, ...stepTimes(profile) }));
   const [first] = steps;
   if (!first) return [];
-  const idle = valuesInWords(valuesOf(steps, 'idleShare'), formatPercent);
+  const shares = steps.map(({ name, idleShare }) => ({ name, value: idleShare! }));
+  const idle = valuesInWords(shares, formatPercent);
   if (steps.length > 1) return [`Of the time of a step that is not profiled the device idles ${idle}.`];
-  const time = (key: string) => formatDuration(Number(first[key]));
-  const name = profiles.length > 1 ? ` (${String(first['name'])})` : '';
+  const name = profiles.length > 1 ? ` (${first.name})` : '';
   return [
-    `Kernels take ${time('kernelMs')} of a step of ${time('plainMs')}${name}; the device idles ${idle} of it.`,
+    `Kernels take ${formatDuration(first.kernelMs)} of a step of ${formatDuration(first.plainMs)}${name}; the device idles ` +
+      `${idle} of it.`,
   ];
 }
 
 function productSentence(profiles: readonly NamedProfile[]): string {
-  const shares = profiles.map(({ name, spans, result }): Row => ({
-    name,
-    ...matmulShares(spans, result.steps.length).at(-1),
+  const shares = profiles.map(({ name, spans, result }) => ({
+    ...{ name, value: matmulShares(spans, result.steps.length).at(-1)?.matmulShare ?? 0 },
   }));
-  return `Matrix products make up ${valuesInWords(valuesOf(shares, 'matmulShare'), formatPercent)} of the kernel time.`;
+  return `Matrix products make up ${valuesInWords(shares, formatPercent)} of the kernel time.`;
 }
 
 function peerSentence(profiles: readonly NamedProfile[]): string[] {
@@ -129,13 +135,13 @@ function attentionSentence(profiles: readonly NamedProfile[]): string[] {
     return forward ? [{ name, ...forward }] : [];
   });
   if (shares.length === 0) return [];
-  const told = (key: string) => valuesInWords(valuesOf(shares, key), formatPercent);
+  const told = (key: 'timeRatio' | 'flopsRatio') =>
+    valuesInWords(
+      shares.map((each) => ({ name: each.name, value: each[key] })),
+      formatPercent,
+    );
   return [
     `Inside attention, forward, softmax takes ${told('timeRatio')} of the time of the matrix products, with ` +
       `${told('flopsRatio')} of their FLOPs.`,
   ];
-}
-
-function valuesOf(rows: readonly Row[], key: string) {
-  return rows.map((row) => ({ name: String(row['name']), value: Number(row[key] ?? 0) }));
 }

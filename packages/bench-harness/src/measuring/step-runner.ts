@@ -1,0 +1,31 @@
+import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
+import { countSteps } from './count-steps.ts';
+
+/** Runs so many steps, one after the other, and gives what each gave. */
+export type RunSteps = <T>(count: number, step: () => T | Promise<T>) => Promise<T[]>;
+
+/**
+ * Runs the steps of a cell, and reports after each how far it has come, as `countSteps` does. In between finalizers run, and
+ * the process notices that its runner is gone.
+ */
+export function stepRunner(...counted: Parameters<typeof countSteps>): RunSteps {
+  const stepDone = countSteps(...counted);
+  return async (count, step) => {
+    const results = [];
+    for (let done = 0; done < count; done++) {
+      results.push(await step());
+      stepDone();
+      await turnOfTheEventLoop();
+    }
+    return results;
+  };
+}
+
+/** What steps gave, as lists: the samples of each of their numbers. */
+export function samplesOf<Name extends string>(
+  steps: readonly Readonly<Record<Name, number>>[],
+): Record<Name, number[]> {
+  const names = Object.keys(steps[0] ?? {}) as Name[];
+  const lists = names.map((name) => [name, steps.map((step) => step[name])] as const);
+  return Object.fromEntries(lists) as Record<Name, number[]>;
+}
