@@ -21,4 +21,12 @@ describe.skipIf(hostCompilerVersion() === null)('a model compiled on an emulated
     expectSameBits(compiled!, eager!);
     expect(compiled!.replays).toBe(18);
   });
+
+  it('trains to the same bits with all on branches that can be, in every order that their events allow', () => {
+    const [eager, branched] = (['eager', 'compiled'] as const).map((execution) =>
+      train(config, 'float32', openEmulatedDevice(), execution, 8, { branches: 'always' }),
+    );
+    expectSameBits(branched!, eager!);
+    expect(branched!.replays).toBe(6);
+  });
 });

@@ -1,6 +1,7 @@
 import { AdamW, GradientScaler, clipGradientNorm } from '@roofline/optim';
 import {
   type AutocastDType,
+  type CompileOptions,
   type Device,
   type DeviceSpec,
   Generator,
@@ -82,10 +83,11 @@ export function train(
   device: DeviceSpec | Device,
   execution: 'eager' | 'compiled',
   steps: number,
+  options: CompileOptions = {},
 ): Trained {
   const training = new Training(config, dtype, device);
   const eager = (ids: Tensor, targets: Tensor) => training.step(ids, targets);
-  const compiled = execution === 'compiled' ? compile(eager) : null;
+  const compiled = execution === 'compiled' ? compile(eager, options) : null;
   const generator = new Generator(5);
   const losses: number[] = [];
   for (let i = 0; i < steps; i++) {

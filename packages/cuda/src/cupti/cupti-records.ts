@@ -18,6 +18,8 @@ export interface GpuActivity {
   readonly stream: number;
   /** Ties the activity to the API call that queued it. */
   readonly correlationId: number;
+  /** Of what a CUDA graph ran: ids of one graph's nodes are in the order in which they were captured. Else 0. */
+  readonly graphNodeId: number;
   /** Of copies and fills; null for kernels. */
   readonly byteLength: number | null;
   /** Of kernels: blocks of the grid, threads of a block. */
@@ -44,8 +46,8 @@ export interface RecordContext {
   readonly baseNs: bigint;
 }
 
-// Byte offsets. The records are packed, aligned to 8, and every version of a structure (CUpti_ActivityKernel4 to 10,
-// CUpti_ActivityMemcpy to 6, CUpti_ActivityMemset to 4, CUpti_ActivityAPI) only adds fields after those named here.
+// Byte offsets. The records are packed, aligned to 8, and every version of a structure (CUpti_ActivityKernel5 to 10,
+// CUpti_ActivityMemcpy4 to 6, CUpti_ActivityMemset3 to 4, CUpti_ActivityAPI) only adds fields after those named here.
 const kernelOffsets = {
   start: 16,
   end: 24,
@@ -55,6 +57,7 @@ const kernelOffsets = {
   block: 64,
   correlation: 92,
   name: 104,
+  graphNode: 144,
 } as const;
 const transferOffsets = {
   copyKind: 4,
@@ -64,6 +67,7 @@ const transferOffsets = {
   device: 32,
   stream: 40,
   correlation: 44,
+  graphNode: 64,
 } as const;
 const apiOffsets = { start: 8, end: 16, correlation: 32 } as const;
 
@@ -110,6 +114,7 @@ function readKernel(bytes: DataView, offset: number, { textAt, baseNs }: RecordC
     device: bytes.getUint32(offset + at.device, true),
     stream: bytes.getUint32(offset + at.stream, true),
     correlationId: bytes.getUint32(offset + at.correlation, true),
+    graphNodeId: Number(bytes.getBigUint64(offset + at.graphNode, true)),
     byteLength: null,
     grid: triple(offset + at.grid),
     block: triple(offset + at.block),
@@ -129,6 +134,7 @@ function readTransfer(bytes: DataView, offset: number, { baseNs }: RecordContext
     device: bytes.getUint32(offset + at.device, true),
     stream: bytes.getUint32(offset + at.stream, true),
     correlationId: bytes.getUint32(offset + at.correlation, true),
+    graphNodeId: Number(bytes.getBigUint64(offset + at.graphNode, true)),
     byteLength: Number(bytes.getBigUint64(offset + at.bytes, true)),
     grid: null,
     block: null,

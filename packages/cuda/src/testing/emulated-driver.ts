@@ -7,8 +7,8 @@ import { EmulatedGraphs } from './emulated-graphs.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
 import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
 import {
-  captureIsolation,
   captureUnsupported,
+  capturedEvent,
   invalidHandle,
   invalidValue,
   notFound,
@@ -160,15 +160,17 @@ export class EmulatedDriver {
       cuStreamCreateWithPriority: (out: number) => giveHandle(out, queues.createStream()),
       cuStreamSynchronize: (stream: number) =>
         queues.capturedBy(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
-      // Its graph would wait for what is no part of it.
-      cuStreamWaitEvent: (stream: number, event: number) =>
-        queues.capturedBy(stream) ? captureIsolation : this.#after(() => queues.waitFor(stream, event)),
+      cuStreamWaitEvent: (stream: number, event: number) => queues.waitFor(stream, event) || this.#failure,
       cuLaunchHostFunc: (stream: number, hostFunction: number, argument: number) =>
         this.#queue(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument)),
       cuEventCreate: (out: number) => giveHandle(out, queues.createEvent()),
       cuEventRecord: (event: number, stream: number) => this.#after(() => queues.record(event, stream)),
-      cuEventQuery: (event: number) => (queues.hasCompleted(event) ? this.#failure : notReady),
-      cuEventSynchronize: (event: number) => this.#after(() => queues.synchronizeEvent(event)),
+      cuEventQuery: (event: number) => {
+        if (queues.isCaptured(event)) return capturedEvent;
+        return queues.hasCompleted(event) ? this.#failure : notReady;
+      },
+      cuEventSynchronize: (event: number) =>
+        queues.isCaptured(event) ? capturedEvent : this.#after(() => queues.synchronizeEvent(event)),
       cuEventElapsedTime: (out: number, start: number, end: number) => {
         const elapsedMs = queues.elapsedMs(start, end);
         return elapsedMs === null ? notReady : give(out, new Float32Array([elapsedMs]));

@@ -1,11 +1,13 @@
 import { HostMemory } from '../base/host/host-memory.ts';
-import type { EmulatedQueues } from './emulated-queues.ts';
+import type { CapturedWork, EmulatedQueues } from './emulated-queues.ts';
 import { giveHandle, giveInt, readAt } from './out-parameters.ts';
-import { invalidHandle, invalidValue } from './emulated-results.ts';
+import { invalidHandle } from './emulated-results.ts';
 
 /** A node of a graph: a launch whose arguments may be replaced, or any other work. */
 interface GraphNode {
   run: () => void;
+  /** The places in its graph of those that run before it. */
+  readonly after: readonly number[];
 }
 
 /** What graphs ask of their driver. */
@@ -19,14 +21,18 @@ export interface GraphDriver {
   launched(activities: number): void;
 }
 
-/** CUDA graphs of an emulated GPU: what a captured stream was given, as nodes that run one after another. */
+/**
+ * CUDA graphs of an emulated GPU: what captured streams were given, as nodes that run in any order that the streams and their
+ * events allow, so that a missing wait shows.
+ */
 export class EmulatedGraphs {
   readonly #driver: GraphDriver;
   readonly #graphs: GraphNode[][] = [];
   /** The graphs that streams are captured into. */
   readonly #captured = new Map<number, number>();
   readonly #nodes: GraphNode[] = [];
-  readonly #nodesByWork = new Map<() => void, GraphNode>();
+  /** What captures gave each node. */
+  readonly #nodesByWork = new Map<CapturedWork, GraphNode>();
   /** Where a capture's last node is given. */
   readonly #lastNode = new HostMemory(8);
 
@@ -47,11 +53,11 @@ export class EmulatedGraphs {
         return this.#driver.after(() => queues.beginCapture(stream));
       },
       cuStreamEndCapture: (stream: number, out: number) => {
-        const nodes = queues.endCapture(stream);
-        if (!nodes) return invalidValue;
+        const works = queues.endCapture(stream);
+        if (typeof works === 'number') return works;
         const graph = this.#captured.get(stream)!;
         this.#captured.delete(stream);
-        this.#graphs[graph - 1] = nodes.map((run) => this.#nodeOf(run));
+        this.#graphs[graph - 1] = works.map((work) => this.#nodeOf(work, works));
         return giveHandle(out, graph);
       },
       cuStreamGetCaptureInfo: (
@@ -64,11 +70,11 @@ export class EmulatedGraphs {
         count: number,
       ) => {
         const captured = queues.capturedBy(stream);
-        const last = captured?.at(-1);
         giveInt(status, captured ? 1 : 0);
-        giveHandle(graph, captured ? this.#captured.get(stream)! : 0);
-        giveHandle(count, last ? 1 : 0);
-        this.#lastNode.writeInt64(0, last ? this.#handleOf(this.#nodeOf(last)) : 0);
+        giveHandle(graph, captured ? this.#captureOf(captured.works) : 0);
+        giveHandle(count, captured ? captured.last.length : 0);
+        const last = captured?.last.at(-1);
+        this.#lastNode.writeInt64(0, last ? this.#handleOf(this.#nodeOf(last, captured!.works)) : 0);
         return giveHandle(dependencies, this.#lastNode.address);
       },
     };
@@ -80,13 +86,9 @@ export class EmulatedGraphs {
       cuGraphInstantiate: (out: number, graph: number) => giveHandle(out, graph),
       cuGraphLaunch: (graph: number, stream: number) => {
         // What a node is given later is for later launches.
-        const runs = this.#graphs[graph - 1]!.map(({ run }) => run);
-        const result = this.#driver.after(() =>
-          queues.push(stream, () => {
-            for (const run of runs) run();
-          }),
-        );
-        this.#driver.launched(runs.length);
+        const works = this.#graphs[graph - 1]!.map(({ run, after }) => ({ run, after }));
+        const result = this.#driver.after(() => queues.pushGraph(stream, works));
+        this.#driver.launched(works.length);
         return result;
       },
       cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
@@ -101,13 +103,24 @@ export class EmulatedGraphs {
   /** How many a graph has, also while a stream is captured into it. */
   #nodeCount(graph: number): number {
     for (const [stream, own] of this.#captured)
-      if (own === graph) return this.#driver.queues.capturedBy(stream)!.length;
+      if (own === graph) return this.#driver.queues.capturedBy(stream)!.works.length;
     return this.#graphs[graph - 1]!.length;
   }
 
-  #nodeOf(run: () => void): GraphNode {
-    let node = this.#nodesByWork.get(run);
-    if (!node) this.#nodesByWork.set(run, (node = { run }));
+  /** The graph that a capture goes into. */
+  #captureOf(works: readonly CapturedWork[]): number {
+    for (const [stream, graph] of this.#captured)
+      if (this.#driver.queues.capturedBy(stream)!.works === works) return graph;
+    return 0;
+  }
+
+  /** The node of a work among those of its capture. */
+  #nodeOf(work: CapturedWork, works: readonly CapturedWork[]): GraphNode {
+    let node = this.#nodesByWork.get(work);
+    if (!node) {
+      node = { run: work.run, after: work.after.map((before) => works.indexOf(before)) };
+      this.#nodesByWork.set(work, node);
+    }
     return node;
   }
 

@@ -23,7 +23,7 @@ function record(
   return bytes;
 }
 
-// kind, start, end, device, context, stream, grid, block, correlation, name: CUpti_ActivityKernel10.
+// kind, start, end, device, context, stream, grid, block, correlation, name, graph node: CUpti_ActivityKernel10.
 const kernel = record(224, [
   [0, 10],
   [16, baseNs + 1_000_001n],
@@ -38,6 +38,7 @@ const kernel = record(224, [
   [72, 1],
   [92, 77],
   [104, 0x7fff_1234_5678n],
+  [144, 51n],
 ]);
 
 describe('CUPTI records', () => {
@@ -50,6 +51,7 @@ describe('CUPTI records', () => {
       device: 1,
       stream: 13,
       correlationId: 77,
+      graphNodeId: 51,
       byteLength: null,
       grid: [132, 2, 3],
       block: [256, 1, 1],
@@ -64,6 +66,7 @@ describe('CUPTI records', () => {
       [32, 0],
       [40, 7],
       [44, 78],
+      [64, 52n],
     ] as const;
     const copy = record(80, [[0, 1], [4, 0x0000_0001], ...fields]);
     expect(readActivityRecord(copy, 0, context)).toMatchObject({
@@ -74,9 +77,10 @@ describe('CUPTI records', () => {
       endNs: 9,
       stream: 7,
       correlationId: 78,
+      graphNodeId: 52,
     });
     const fill = record(80, [[0, 2], [4, 0], ...fields]);
-    expect(readActivityRecord(fill, 0, context)).toMatchObject({ kind: 'memset', byteLength: 4096 });
+    expect(readActivityRecord(fill, 0, context)).toMatchObject({ kind: 'memset', byteLength: 4096, graphNodeId: 52 });
   });
 
   it('reads records one behind the other, and sorts calls from what ran', () => {

@@ -26,7 +26,7 @@ export const adamwByProducts: ProductsByCoefficients = {
     const copy = copies?.find((each) => each !== null);
     const spec = copy ? copying({ ELEMENT, COPY: storageType(copy.dtype) }) : plain({ ELEMENT });
     const { tiles, table } = productLaunch(device, lists, copies);
-    const blocks = Math.min(tiles, context.properties.multiprocessors);
+    const blocks = Math.min(tiles, context.multiprocessors);
     context
       .kernel(spec)
       .launch(

@@ -9,6 +9,7 @@ import {
   checkOptions,
   refuseAsync,
   refusePromise,
+  wrongArgument,
 } from '@roofline/cuda/host';
 import { areDrawsFollowed } from '../tensor/random/draw.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
@@ -33,6 +34,12 @@ export interface CompileOptions {
    * besides the graph's own. No effect on the CPU. Default false.
    */
   readonly autotune?: boolean;
+  /**
+   * Which calls a GPU runs beside others, on a branch of the CUDA graph: `auto` chooses long ones beside short ones that leave
+   * multiprocessors idle, where that takes no more memory; `always` is all that can, `never` one chain. Results are the same bits.
+   * No effect on the CPU. Default `auto`.
+   */
+  readonly branches?: 'auto' | 'always' | 'never';
 }
 
 /** What a compiled function's cache has done. */
@@ -44,6 +51,8 @@ export interface CompileCache {
   /** Calls that ran eagerly, and were traced. */
   readonly misses: number;
 }
+
+const branchChoices = ['auto', 'always', 'never'] as const;
 
 type AnyFunction = (...values: never[]) => unknown;
 
@@ -94,11 +103,13 @@ const mostPreparingCalls = 4;
  */
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);
-  checkOptions('compile', options, ['cacheSize', 'autotune']);
-  const { cacheSize = 16, autotune = false } = options;
+  checkOptions('compile', options, ['cacheSize', 'autotune', 'branches']);
+  const { cacheSize = 16, autotune = false, branches = 'auto' } = options;
   checkCount('compile', 'cacheSize', cacheSize, 1);
   checkFlag('compile', 'autotune', autotune);
-  const compiled = new Compiled(fn, cacheSize, { autotune });
+  if (!branchChoices.includes(branches))
+    throw wrongArgument('compile', 'branches', `one of ${branchChoices.join(', ')}`, branches);
+  const compiled = new Compiled(fn, cacheSize, { autotune, branches });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
   return Object.defineProperties(call, {
     cache: { get: () => compiled.cache },

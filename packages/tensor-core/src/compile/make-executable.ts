@@ -7,11 +7,11 @@ import type { Graph } from './graph/graph.ts';
 /** By type of device: devices themselves know no graphs. */
 const executables = {
   cpu: (graph: Graph) => new CpuExecutable(graph),
-  cuda: (graph: Graph, options?: ExecutableOptions) =>
+  cuda: (graph: Graph, options?: Partial<ExecutableOptions>) =>
     new CudaExecutable(graph, (graph.device as CudaDevice).internals, options),
 } as const;
 
 /** Makes a graph ready to run on its device. Throws a CompileError for what that device cannot run compiled. */
-export function makeExecutable(graph: Graph, options?: ExecutableOptions): Executable {
+export function makeExecutable(graph: Graph, options?: Partial<ExecutableOptions>): Executable {
   return executables[graph.device.type](graph, options);
 }

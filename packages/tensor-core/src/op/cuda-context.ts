@@ -34,6 +34,11 @@ export interface MatmulRequest {
 export interface CudaContext {
   readonly properties: CudaProperties;
   /**
+   * How many multiprocessors a kernel that stays on them should take: all, but fewer for a call that a compiled function runs
+   * beside others, which need some as well.
+   */
+  readonly multiprocessors: number;
+  /**
    * Compiles a kernel, or finds it in the cache. Specs are looked up by identity first: keep them in a constant or a table.
    */
   kernel(spec: KernelSpec): CudaKernel;

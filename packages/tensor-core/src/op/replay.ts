@@ -20,6 +20,8 @@ export interface ReplayedCall extends ReplayedOp {
   readonly members: readonly ReplayedOp[];
   /** How many kernels, copies and fills it is in the CUDA graph. They run one after the other. */
   readonly nodes: number;
+  /** Whether it runs on a branch of the CUDA graph, beside other calls. */
+  readonly isBeside: boolean;
 }
 
 /** One launch of a compiled graph. */
@@ -27,6 +29,6 @@ export interface Replay {
   /** Of the compiled function; empty if it has none. */
   readonly name: string;
   readonly device: Device;
-  /** In the order in which they run. */
+  /** In the order in which they run, but for those on a branch. */
   readonly calls: readonly ReplayedCall[];
 }

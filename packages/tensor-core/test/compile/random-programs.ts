@@ -9,6 +9,7 @@ import { unitRoundoff } from '../op-cases/support/samples.ts';
 import { listingOf } from '../differential/report.ts';
 import { seedGradient } from '../differential/run-ours.ts';
 import { type FuzzSettings, sayWhatWasDrawn } from './fuzz-settings.ts';
+import { branchesOf } from './random-branches.ts';
 
 /** Filled by the host, at random or not at all; compile.test.ts covers those. */
 const ofTheHost = new Set([
@@ -154,7 +155,7 @@ function runBoth(program: Program, device: Device): Outcome {
       root?.backward(seedTensor);
       again.root?.backward(seedTensor);
       return [...results, ...again.results].map((result) => result.detach());
-    });
+    }, branchesOf(program));
     const outcomes = [0, 1, 2].map(() => {
       restore(program, bases, device);
       return told(compiled(...bases), bases);

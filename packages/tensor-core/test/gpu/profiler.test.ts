@@ -41,6 +41,42 @@ describe('profile on a GPU', () => {
     expect(new Set(paths)).toEqual(new Set(['forward/attention.scores', 'backward/attention.scores']));
   });
 
+  it('gives the kernels of a graph with branches their ops, in an order that branches may change', async () => {
+    const x = t.randn([512, 512], { device: device() });
+    const table = t.randn([4096, 4096], { device: device() });
+    // Sums of much memory beside a chain of products.
+    const step = t.compile(
+      (y: t.Tensor) => {
+        const sums = [t.sum(t.exp(table), { dims: [0] }), t.max(table, { dims: [1] })];
+        for (let i = 0; i < 12; i++) y = i % 4 === 3 ? t.softmax(y, -1) : t.matmul(y, x);
+        return [...sums, y];
+      },
+      { branches: 'always' },
+    );
+    const run = () => t.noGrad(() => step(x).forEach((result) => result.dispose()));
+    for (let i = 0; i < 3; i++) run();
+    const profile = await t.profile(run);
+    const explained = step.explain()[0]!;
+    expect(explained.callsBeside).toBeGreaterThan(0);
+    // The copy of the argument is no op's.
+    const named = profile.kernels.flatMap(({ op, name }) =>
+      op === null ? [] : [{ op: profile.ops[op]!, name }],
+    );
+    expect(named).toHaveLength(profile.kernels.length - 1);
+    for (const { op, name } of named) {
+      if (op.name === 'softmax') expect(name).toContain('softmax');
+      expect(/gemm|nvjet|cutlass|matmul|splitK/i.test(name), `${name} of ${op.name}`).toBe(
+        op.isMatrixProduct,
+      );
+    }
+    const streams = (beside: boolean) =>
+      new Set(
+        profile.kernels.flatMap(({ stream }) => (stream.endsWith(', branch') === beside ? [stream] : [])),
+      );
+    expect([streams(true).size > 0, streams(false).size > 0]).toEqual([true, true]);
+    step.dispose();
+  });
+
   it('times kernels as events do, within the wall time', async () => {
     const x = t.randn([4096, 4096], { device: device() });
     t.scope(() => t.matmul(x, x));

@@ -11,7 +11,13 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { TransformerLM, languageModelLoss, presets } from '../../src/index.ts';
-import { type TrainingDType, smallPresets, train, trainingDtypes } from '../small-training.ts';
+import {
+  type TrainingDType,
+  expectSameBits,
+  smallPresets,
+  train,
+  trainingDtypes,
+} from '../small-training.ts';
 
 const steps = 20;
 const unitRoundoff: Record<TrainingDType, number> = {
@@ -72,6 +78,19 @@ describe.skipIf(!cudaAvailable())('compiled on a GPU', () => {
         expect(error).toBeLessThanOrEqual(steps * unitRoundoff[dtype]);
     });
   });
+
+  it.each(smallPresets)(
+    '%s made small trains to the same bits with branches as in one chain',
+    (_, config) => {
+      for (const dtype of trainingDtypes) {
+        const [branched, chain] = (['always', 'never'] as const).map((branches) =>
+          train(config, dtype, 'cuda', 'compiled', steps, { branches }),
+        );
+        expect(branched!.replays).toBe(steps - 2);
+        expectSameBits(branched!, chain!);
+      }
+    },
+  );
 
   it('holds no more memory after 1,000 replays, of the device or of the host', () => {
     const step = compiledStep('tiny', 'bfloat16');

@@ -40,6 +40,7 @@ export const compileResult = z.object({
   accumulatedProducts: z.number().default(0),
   mergedProducts: z.number().default(0),
   multipliedGradients: z.number().default(0),
+  callsBeside: z.number().default(0),
   /** Bytes of operands that merged products do not read again. */
   operandBytesSaved: z.number().default(0),
   arenaBytes: z.number(),

@@ -22,6 +22,7 @@ const result: CompileResult = {
     mergedProducts: 4,
     operandBytesSaved: 1024,
     multipliedGradients: 6,
+    callsBeside: 8,
   },
   compileTimes: { coldMs: 900, warmMs: 200 },
   table: [
@@ -71,7 +72,7 @@ describe('roofline compile', () => {
   it('reads records from before products were counted and compile times taken apart', () => {
     const newer = {
       ...{ compileTimes: null, accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0 },
-      ...{ repeatedCalls: 0, multipliedGradients: 0 },
+      ...{ repeatedCalls: 0, multipliedGradients: 0, callsBeside: 0 },
     };
     const older = Object.fromEntries(Object.entries(result).filter(([key]) => !(key in newer)));
     expect(compileResult.parse(older)).toEqual({ ...older, ...newer });
@@ -80,6 +81,7 @@ describe('roofline compile', () => {
   it('groups calls that are alike in all layers', () => {
     const call = (layer: number, nodes: number | null) => ({
       ...{ op: 'add', members: [], range: ['forward', `layers.${layer}`], launch: 0, inputs: [], nodes },
+      waitedForBy: null,
       outputs: [{ storage: layer, source: 'made' as const, dtype: 'float32' as const, shape: [2, 3] }],
     });
     const row = { op: 'add', members: [], range: 'forward > layers.*', outputs: 'float32 [2, 3]' };

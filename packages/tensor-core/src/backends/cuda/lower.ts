@@ -22,6 +22,8 @@ export interface BlockMemory {
 export interface CallRecorder extends LaunchRecorder {
   /** Memory for the next workspace, which is not freed; null to allocate it. */
   workspaceFor(byteLength: number): DeviceBuffer | null;
+  /** As `CudaContext.multiprocessors`; all if not said. */
+  readonly multiprocessors?: number;
   /** Called with each workspace. */
   tookWorkspace?(workspace: DeviceBuffer): void;
 }
@@ -110,6 +112,10 @@ export class CudaLowering implements CudaContext {
     } finally {
       this.#freeWorkspaces();
     }
+  }
+
+  get multiprocessors(): number {
+    return this.#recorder?.multiprocessors ?? this.properties.multiprocessors;
   }
 
   kernel(spec: KernelSpec): CudaKernel {

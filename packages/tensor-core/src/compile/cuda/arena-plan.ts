@@ -54,14 +54,18 @@ export interface Gap {
   readonly byteLength: number;
 }
 
-/** What is free during a call in an arena of `byteLength` bytes; `parts` are sorted by offset. */
-export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: number): Gap[] {
-  const lying = parts.filter(({ first, last }) => first <= call && call <= last);
+/** What is free during the calls of a span in an arena of `byteLength` bytes; `parts` are sorted by offset. */
+export function gapsIn(
+  parts: readonly PlacedPart[],
+  span: { readonly first: number; readonly last: number },
+  byteLength: number,
+): Gap[] {
+  const lying = parts.filter(({ first, last }) => first <= span.last && span.first <= last);
   const gaps: Gap[] = [];
   let end = 0;
   for (const part of [...lying, { offset: byteLength, byteLength: 0 }]) {
     if (part.offset > end) gaps.push({ offset: end, byteLength: part.offset - end });
-    end = part.offset + blockBytes(part.byteLength);
+    end = Math.max(end, part.offset + blockBytes(part.byteLength));
   }
   return gaps;
 }

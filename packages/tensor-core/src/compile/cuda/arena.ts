@@ -1,10 +1,11 @@
-import { lastUses } from '../graph/liveness.ts';
+import { isIntermediate } from '../graph/liveness.ts';
 import type { Binding } from '../executable/executable.ts';
 import type { Graph } from '../graph/graph.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '@roofline/cuda/host';
 import { blockBytes } from '@roofline/cuda/parts';
-import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
+import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsIn, planArena } from './arena-plan.ts';
+import { type Branches, oneChain, spanOf } from './branches.ts';
 import { takenOver } from './in-place.ts';
 
 /** A part that several storages use one after the other. */
@@ -21,14 +22,16 @@ export type WorkspaceBytes = ReadonlyMap<number, readonly number[]>;
 export class Arena {
   /** 0 for a graph that makes nothing. */
   readonly byteLength: number;
+  readonly #branches: Branches;
   /** In the order of their offsets. */
   readonly #parts: readonly StoragePart[];
 
   /** With gaps for the `workspaces`, where they are known. */
-  constructor(graph: Graph, workspaces: WorkspaceBytes = new Map()) {
-    const parts = partsOf(graph);
+  constructor(graph: Graph, branches: Branches = oneChain, workspaces: WorkspaceBytes = new Map()) {
+    this.#branches = branches;
+    const parts = partsOf(graph, branches);
     const gaps = [...workspaces].flatMap(([call, sizes]) =>
-      sizes.map((byteLength): ArenaPart => ({ byteLength, first: call, last: call })),
+      sizes.map((byteLength): ArenaPart => ({ byteLength, ...spanOf(branches, call) })),
     );
     const plan = planArena([...parts, ...gaps]);
     this.#parts = parts
@@ -51,34 +54,52 @@ export class Arena {
     return this.#parts.filter(({ last }) => last === call);
   }
 
-  /** The free memory for workspaces of `call`, in an arena at `address`. */
-  workspacesOf(call: number, address: number): ArenaWorkspaces {
-    return new ArenaWorkspaces(() => gapsAt(this.#parts, call, this.byteLength), address);
+  /**
+   * The free memory for workspaces of `call`, in an arena at `address`. `taken` are the workspaces of calls that still may run.
+   */
+  workspacesOf(call: number, address: number, taken: readonly PlacedPart[]): ArenaWorkspaces {
+    const findGaps = () => {
+      const lying = [...this.#parts, ...taken].toSorted((a, b) => a.offset - b.offset);
+      return gapsIn(lying, spanOf(this.#branches, call), this.byteLength);
+    };
+    return new ArenaWorkspaces(findGaps, address);
   }
 }
 
-/** From which call to which each intermediate, result and gradient is needed. */
-export function partsOf(graph: Pick<Graph, 'calls' | 'storages' | 'kept'>): NeededPart[] {
+/** From which call to which each intermediate, result and gradient is needed, and may be by calls that run beside those. */
+export function partsOf(
+  graph: Pick<Graph, 'calls' | 'storages' | 'kept'>,
+  branches: Branches = oneChain,
+): NeededPart[] {
   const { calls, storages, kept } = graph;
-  const firstUses = new Map<number, number>();
+  const spans = new Map<number, { first: number; last: number }>();
   calls.forEach(({ inputs, outputs }, at) => {
-    for (const { storage } of [...inputs, ...outputs])
-      if (!firstUses.has(storage)) firstUses.set(storage, at);
-  });
-  const over = takenOver(graph);
-  const groups = calls.map((call) => [call]);
-  const parts = new Map<number, NeededPart>();
-  // Results and gradients are needed past the last call. An input's last use precedes that of what takes its memory over.
-  [...lastUses(graph, groups), [...kept]].forEach((numbers, last) => {
-    for (const number of numbers) {
-      const { byteLength } = storages[number]!;
-      const from = over.get(number);
-      const before = from === undefined ? null : parts.get(from)!;
-      if (from !== undefined) parts.delete(from);
-      const first = before?.first ?? firstUses.get(number) ?? last;
-      parts.set(number, { numbers: [...(before?.numbers ?? []), number], byteLength, first, last });
+    const { first, last } = spanOf(branches, at);
+    for (const { storage } of [...inputs, ...outputs]) {
+      if (!kept.has(storage) && !isIntermediate(graph, storage)) continue;
+      const span = spans.get(storage);
+      if (span) span.last = Math.max(span.last, last);
+      else spans.set(storage, { first, last });
     }
   });
+  // Results and gradients are needed past the last call.
+  for (const number of kept)
+    spans.set(number, { first: spans.get(number)?.first ?? calls.length, last: calls.length });
+  const over = takenOver(graph, branches);
+  const parts = new Map<number, NeededPart>();
+  // An input's last use precedes that of what takes its memory over.
+  for (const [number, { first, last }] of [...spans].toSorted(([, a], [, b]) => a.last - b.last)) {
+    const { byteLength } = storages[number]!;
+    const from = over.get(number);
+    const before = from === undefined ? null : parts.get(from)!;
+    if (from !== undefined) parts.delete(from);
+    parts.set(number, {
+      numbers: [...(before?.numbers ?? []), number],
+      byteLength,
+      first: before?.first ?? first,
+      last,
+    });
+  }
   return [...parts.values()];
 }
 

@@ -2,10 +2,14 @@ import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
 import { withOperands } from '../executable/interpreter.ts';
 import type { Call } from '../graph/graph.ts';
 import type { RunMemory } from '../executable/run-memory.ts';
-import { CudaGraph, KernelPostponed } from '@roofline/cuda/parts';
-import type { MemoryPool } from '@roofline/cuda';
+import { type Block, CudaGraph, KernelPostponed } from '@roofline/cuda/parts';
+import type { CudaStream, MemoryPool } from '@roofline/cuda';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
+import type { PlacedPart } from './arena-plan.ts';
+import { multiprocessorsBeside } from './branch-rules.ts';
+import { type Branches, spanOf } from './branches.ts';
+import { BranchStream } from './branch-stream.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
 import { PerRunCalls } from './per-run-calls.ts';
@@ -29,14 +33,19 @@ interface Place {
   readonly pool: MemoryPool;
 }
 
-/** Captures calls, in their order, on the current stream. */
-export function captureCalls(calls: readonly Call[], parts: DeviceInternals, place: Place): CapturedCalls {
+/** Captures calls, in their order, on the current stream, and those that run beside others on another one. */
+export function captureCalls(
+  calls: readonly Call[],
+  branches: Branches,
+  parts: DeviceInternals,
+  place: Place,
+): CapturedCalls {
   const { device, builder } = parts;
   return device.withPool(place.pool, () => {
     // Kernels that are not compiled yet are compiled all at once: a capture that postpones them finds out which those are, and
     // the next capture has them.
     for (;;) {
-      const captured = builder.postpone(() => captureUnlessPostponed(calls, parts, place));
+      const captured = builder.postpone(() => captureUnlessPostponed(calls, branches, parts, place));
       if (captured) return captured;
       place.pool.emptyCache();
     }
@@ -46,11 +55,12 @@ export function captureCalls(calls: readonly Call[], parts: DeviceInternals, pla
 /** Null if kernels of some of the calls were postponed. */
 function captureUnlessPostponed(
   calls: readonly Call[],
+  branches: Branches,
   parts: DeviceInternals,
   place: Place,
 ): CapturedCalls | null {
   const { device, driver } = parts;
-  const capture = new Capture(parts, place);
+  const capture = new Capture(parts, branches, place);
   try {
     const graph = CudaGraph.capture(driver, device.stream, () => capture.queueAll(calls));
     const { live, nodes, workspaces } = capture;
@@ -67,54 +77,97 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
   readonly nodes: number[] = [];
   readonly workspaces = new Map<number, readonly number[]>();
   readonly #parts: DeviceInternals;
+  readonly #branches: Branches;
   readonly #place: Place;
+  /** The one that the capture began on. */
+  readonly #stream: CudaStream;
   readonly #ranges = new ReopenedRanges();
+  /** Workspaces of calls that the chain has not waited for yet. */
+  #taken: PlacedPart[] = [];
+  /** Calls after which memory has been given back. */
+  #freed = 0;
   /** Nodes of the calls so far. */
   #nodeCount = 0;
   #postponed: KernelPostponed | null = null;
 
-  constructor(parts: DeviceInternals, place: Place) {
+  constructor(parts: DeviceInternals, branches: Branches, place: Place) {
     this.live = new PerRunCalls(parts);
     this.#parts = parts;
+    this.#branches = branches;
     this.#place = place;
+    this.#stream = parts.device.stream;
   }
 
   /** Queues calls on the stream under capture. If some throw a KernelPostponed, throws it after the last call. */
   queueAll(calls: readonly Call[]): void {
+    const branch = new BranchStream(this.#parts.device, this.#branches);
     for (const [at, call] of calls.entries()) {
+      branch.join(at);
+      this.#giveBack(at);
       try {
-        this.#queue(call, at);
+        branch.run(at, () => this.#queue(call, at));
       } catch (error) {
         if (!(error instanceof KernelPostponed)) throw error;
         this.#postponed = error;
       }
     }
+    branch.join(calls.length);
+    this.#giveBack(calls.length);
     if (this.#postponed) throw this.#postponed;
   }
 
+  /** For the memory, the whole graph uses it on the stream that it is launched on. */
+  readonly #queueBeside: Queue = (op, inputs, outputs, attributes) => {
+    for (const { storage } of [...inputs, ...outputs]) (storage.buffer as Block).usedBy(this.#stream);
+    this.#parts.lowering.run(op, inputs, outputs, attributes);
+  };
+
+  /** Discards what no call from `end` on needs, nor any that it has not waited for. */
+  #giveBack(end: number): void {
+    const { arena, arenaAddress } = this.#place;
+    for (; this.#freed < end; this.#freed++) {
+      const ended = this.#taken.filter(({ last }) => last === this.#freed);
+      for (const { offset, byteLength } of [...ended, ...arena.freedAfter(this.#freed)])
+        this.#parts.device.discard(arenaAddress + offset, byteLength);
+    }
+    this.#taken = this.#taken.filter(({ last }) => last >= end);
+    if (end > 0) this.nodes[end - 1]! += this.#newNodes();
+  }
+
+  /** How many nodes there are since the last question. */
+  #newNodes(): number {
+    const { device, driver } = this.#parts;
+    const before = this.#nodeCount;
+    this.#nodeCount = CudaGraph.capturedNodes(driver, device.stream);
+    return this.#nodeCount - before;
+  }
+
   #queue(call: Call, at: number): void {
-    const { device, driver, lowering } = this.#parts;
+    const { device, lowering } = this.#parts;
     const { memory, arena, arenaAddress } = this.#place;
-    const workspaces = arena.workspacesOf(at, arenaAddress);
+    const workspaces = arena.workspacesOf(at, arenaAddress, this.#taken);
     const recorder: CallRecorder = {
       ...(call.live !== null && this.live.recorderOf(call, memory)),
+      ...(this.#branches.has(at) && { multiprocessors: multiprocessorsBeside(lowering.properties) }),
       workspaceFor: (byteLength) =>
         // After a postponed kernel nothing of this capture will run, so it takes no memory that the next one might not.
         this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength),
     };
-    lowering.record(recorder, () => captureCall(device, call, memory, this.#ranges));
+    const queue: Queue = (...given) =>
+      this.#branches.has(at) ? this.#queueBeside(...given) : device.run(...given);
+    lowering.record(recorder, () => captureCall(call, memory, this.#ranges, queue));
     if (workspaces.asked.length > 0) this.workspaces.set(at, workspaces.asked);
-    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedAfter(at)])
-      device.discard(arenaAddress + offset, byteLength);
-    const nodeCount = CudaGraph.capturedNodes(driver, device.stream);
-    this.nodes.push(nodeCount - this.#nodeCount);
-    this.#nodeCount = nodeCount;
+    this.#taken.push(...workspaces.taken.map((gap) => ({ ...gap, ...spanOf(this.#branches, at) })));
+    this.nodes.push(this.#newNodes());
   }
 }
 
+/** How a call reaches the stream under capture. */
+type Queue = Pick<CudaDevice, 'run'>['run'];
+
 /** Queues a call on a stream under capture. Observers do not see it: nothing runs yet. */
-export function captureCall(device: CudaDevice, call: Call, memory: RunMemory, ranges: ReopenedRanges): void {
+export function captureCall(call: Call, memory: RunMemory, ranges: ReopenedRanges, queue: Queue): void {
   withOperands(call, memory, (inputs, outputs) =>
-    ranges.run(call.range, () => device.run(call.op, inputs, outputs, call.attributes as never)),
+    ranges.run(call.range, () => queue(call.op, inputs, outputs, call.attributes as never)),
   );
 }

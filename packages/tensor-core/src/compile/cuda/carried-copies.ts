@@ -1,3 +1,4 @@
+import { oneChain } from './branches.ts';
 import { observeReplay } from '../../op/observers.ts';
 import { bytesOf } from '../../op/cost.ts';
 import type { Binding } from '../executable/executable.ts';
@@ -162,6 +163,7 @@ export class CarriedCopies {
       { ...this.#graph, calls: this.#casts },
       [],
       this.#casts.map(() => 1),
+      oneChain,
     );
   }
 

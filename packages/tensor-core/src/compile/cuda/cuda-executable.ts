@@ -10,6 +10,8 @@ import { Storage } from '../../tensor/storage/storage.ts';
 import type { Block } from '@roofline/cuda/parts';
 import type { CudaStream, MemoryPool } from '@roofline/cuda';
 import { Arena } from './arena.ts';
+import { letWait } from './branch-stream.ts';
+import type { Branches } from './branches.ts';
 import { type CapturedCalls, captureCall, captureCalls } from './capture-calls.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
@@ -38,6 +40,7 @@ export class CudaExecutable implements Executable {
   readonly tellsReplays = true;
   readonly #graph: Graph;
   readonly #parts: DeviceInternals;
+  readonly #branches: Branches;
   #arena: Arena;
   readonly #pool: MemoryPool;
   /** Where the CUDA graph finds its arguments, and gradients that a run only reads and then replaces. */
@@ -56,12 +59,13 @@ export class CudaExecutable implements Executable {
   #lastStream: CudaStream | null = null;
   #wroteNothing = true;
 
-  constructor(graph: Graph, parts: DeviceInternals, { autotune }: ExecutableOptions = { autotune: false }) {
-    this.#autotunes = autotune;
+  constructor(graph: Graph, parts: DeviceInternals, options: Partial<ExecutableOptions> = {}) {
+    this.#autotunes = options.autotune ?? false;
     const distinct = withoutRepeatedCalls(graph);
     this.#repeatedCalls = graph.calls.length - distinct.calls.length;
-    const schedule = scheduleGraph(distinct, parts.device.facts);
+    const schedule = scheduleGraph(distinct, parts.device.facts, options.branches);
     this.#graph = schedule.graph;
+    this.#branches = schedule.branches;
     this.#arena = schedule.arena;
     this.#copies = new CarriedCopies(this.#graph, parts.driver);
     this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#graph) - this.#copies.castBytes;
@@ -83,7 +87,12 @@ export class CudaExecutable implements Executable {
     const fused = new Map<string, number>();
     for (const { op } of this.#graph.calls)
       if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
-    const table = explainCalls(this.#graph, [this.#graph.calls], this.#captured?.nodes ?? null);
+    const table = explainCalls(
+      this.#graph,
+      [this.#graph.calls],
+      this.#captured?.nodes ?? null,
+      this.#branches,
+    );
     return {
       launches: 1,
       nodes: this.#captured?.graph.nodeCount() ?? null,
@@ -94,6 +103,7 @@ export class CudaExecutable implements Executable {
       bytesInRegisters: this.#bytesInRegisters,
       ...this.#copies.facts(),
       ...this.#products,
+      callsBeside: this.#branches.size,
       arenaBytes: this.#pool.reservedBytes + this.#copies.byteLength,
     };
   }
@@ -124,7 +134,7 @@ export class CudaExecutable implements Executable {
     captured.live.update(captured.graph, live);
     this.#copies.refresh(stream);
     observeReplay(
-      () => replayOf(this.#graph, live, captured.nodes),
+      () => replayOf(this.#graph, live, captured.nodes, this.#branches),
       () => {
         this.#wroteNothing = false;
         captured.graph.launch(stream);
@@ -200,7 +210,7 @@ export class CudaExecutable implements Executable {
   #captureWithin(given: ReadonlyMap<number, Binding>): void {
     const bytesBeside = this.#captureOnce(given);
     if (bytesBeside <= negligibleBytes) return;
-    const arena = new Arena(this.#graph, this.#captured!.workspaces);
+    const arena = new Arena(this.#graph, this.#branches, this.#captured!.workspaces);
     if (arena.byteLength >= this.#arena.byteLength + bytesBeside) return;
     this.#drop();
     this.#pool.emptyCache();
@@ -238,9 +248,11 @@ export class CudaExecutable implements Executable {
     const { device } = this.#parts;
     try {
       const ranges = new ReopenedRanges();
-      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory, ranges));
+      this.#copies.capture(device.stream, (cast) =>
+        captureCall(cast, memory, ranges, (...given) => device.run(...given)),
+      );
       const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address, pool: this.#pool };
-      const calls = captureCalls(this.#graph.calls, this.#parts, place);
+      const calls = captureCalls(this.#graph.calls, this.#branches, this.#parts, place);
       const kept = new Map([...this.#graph.kept].map((number) => [number, memory.addressOf(number)]));
       return { calls, kept };
     } finally {
@@ -260,12 +272,4 @@ export class CudaExecutable implements Executable {
     if (this.#captured.stream !== this.#parts.device.stream) this.#pool.emptyCache();
     this.#captured = null;
   }
-}
-
-/** Makes later work on `stream` wait for all work queued on `other` so far. */
-function letWait(stream: CudaStream, other: CudaStream): void {
-  if (stream === other) return;
-  const event = other.recordEvent({ timing: false });
-  stream.waitFor(event);
-  event.dispose();
 }

@@ -1,13 +1,16 @@
 import type { CudaProperties } from '@roofline/cuda';
 import type { Graph } from '../graph/graph.ts';
 import { Arena } from './arena.ts';
+import { type BranchChoice, besideWherePossible, besideShortCalls } from './branch-rules.ts';
+import { type BranchRule, type Branches, branchesOf, oneChain } from './branches.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';
 import { lastReadsOf } from '../passes/operands.ts';
 import { optimize } from '../passes/optimize.ts';
 
-/** A graph as a GPU is to run it, in this order, and the layout of what it makes. */
+/** A graph as a GPU is to run it, in this order but for what runs beside, and the layout of what it makes. */
 export interface Schedule {
   readonly graph: Graph;
+  readonly branches: Branches;
   readonly arena: Arena;
 }
 
@@ -19,7 +22,15 @@ export const negligibleBytes = 2 ** 21;
  * saves their casts, as long as that takes no more memory than the eager run: gradients can reuse the memory of copies that
  * are made in each run, after their last read, but not of carried ones.
  */
-export function scheduleGraph(graph: Graph, properties: CudaProperties): Schedule {
+export function scheduleGraph(
+  graph: Graph,
+  properties: CudaProperties,
+  choice: BranchChoice = 'auto',
+): Schedule {
+  return withBranches(chainOf(graph, properties), properties, choice);
+}
+
+function chainOf(graph: Graph, properties: CudaProperties): Schedule {
   const notCarried = new Set<string>();
   let best = plan(graph, properties, notCarried);
   for (;;) {
@@ -35,7 +46,23 @@ export function scheduleGraph(graph: Graph, properties: CudaProperties): Schedul
 
 function plan(graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<string>): Schedule {
   const optimized = optimize(graph, properties, notCarried);
-  return { graph: optimized, arena: new Arena(optimized) };
+  return { graph: optimized, branches: oneChain, arena: new Arena(optimized) };
+}
+
+/** A schedule whose calls run beside others where that is chosen and takes no more memory. */
+function withBranches(chain: Schedule, properties: CudaProperties, choice: BranchChoice): Schedule {
+  if (choice === 'never') return chain;
+  const branched = (rule: BranchRule): Schedule => {
+    const branches = branchesOf(chain.graph.calls, rule);
+    return branches.size === 0 ? chain : { ...chain, branches, arena: new Arena(chain.graph, branches) };
+  };
+  if (choice === 'always') return branched(besideWherePossible);
+  const rule = besideShortCalls(properties);
+  for (let { most } = rule; most >= rule.fewest; most /= 2) {
+    const schedule = branched({ ...rule, most });
+    if (schedule.arena.byteLength <= chain.arena.byteLength + negligibleBytes) return schedule;
+  }
+  return chain;
 }
 
 function bytesHeld({ graph: { storages }, arena }: Schedule): number {

@@ -38,6 +38,8 @@ export interface ExecutableFacts {
   readonly operandBytesSaved: number;
   /** Gradients of parameters that an optimizer's kernel multiplies itself, so that they are never in memory. */
   readonly multipliedGradients: number;
+  /** Calls on a branch of the CUDA graph, which may run at the same time as others; `waitedForBy` in the table says which. */
+  readonly callsBeside: number;
   /** Bytes held on the device between runs. */
   readonly arenaBytes: number;
 }
@@ -52,6 +54,7 @@ export const nothingSpared = {
   mergedProducts: 0,
   operandBytesSaved: 0,
   multipliedGradients: 0,
+  callsBeside: 0,
   arenaBytes: 0,
 } as const;
 
@@ -59,6 +62,8 @@ export const nothingSpared = {
 export interface ExecutableOptions {
   /** See `CompileOptions`. */
   readonly autotune: boolean;
+  /** See `CompileOptions`. */
+  readonly branches: 'auto' | 'always' | 'never';
 }
 
 /** A graph ready to run on its device. */

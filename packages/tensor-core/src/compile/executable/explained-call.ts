@@ -15,6 +15,11 @@ export interface ExplainedCall {
   readonly launch: number;
   /** How many kernels, copies and fills it is; null on the CPU, and on a GPU before the first run. */
   readonly nodes: number | null;
+  /**
+   * On a GPU, for a call that runs beside the chain of the others: the index of the one that waits for it, or the number of calls
+   * where only the end does. It may run at the same time as any between. Null for calls of the chain, and on the CPU.
+   */
+  readonly waitedForBy: number | null;
 }
 
 /** A tensor of a graph. */
@@ -32,6 +37,7 @@ export function explainCalls(
   { storages }: Pick<Graph, 'storages'>,
   launches: readonly (readonly Call[])[],
   nodes: readonly number[] | null,
+  branches: ReadonlyMap<number, number> = new Map(),
 ): ExplainedCall[] {
   const operand = ({ storage, dtype, shape }: Call['inputs'][number]): ExplainedOperand => ({
     ...{ storage, dtype, shape },
@@ -46,6 +52,7 @@ export function explainCalls(
     outputs: call.outputs.map(operand),
     launch,
     nodes: nodes?.[i] ?? null,
+    waitedForBy: branches.get(i) ?? null,
   }));
 }
 

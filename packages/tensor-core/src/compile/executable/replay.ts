@@ -3,11 +3,15 @@ import type { Replay, ReplayedOp } from '../../op/replay.ts';
 import { attributesOf } from './per-run-attributes.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
 
-/** One run of a graph: `live` are the attributes of this run, `nodes` how many nodes each call is. */
+/**
+ * One run of a graph: `live` are the attributes of this run, `nodes` how many nodes each call is, `beside` the places of calls on
+ * a branch.
+ */
 export function replayOf(
   { name, device, calls, storages }: Pick<Graph, 'name' | 'device' | 'calls' | 'storages'>,
   live: readonly unknown[],
   nodes: readonly number[],
+  beside: Pick<ReadonlySet<number>, 'has'>,
 ): Replay {
   const layoutOf = (operand: Operand): OperandLayout =>
     operandLayout({ ...operand, storage: storages[operand.storage]! });
@@ -25,6 +29,7 @@ export function replayOf(
       range: call.range,
       members: call.members?.map(opOf) ?? [],
       nodes: nodes[i]!,
+      isBeside: beside.has(i),
     })),
   };
 }

@@ -16,13 +16,15 @@ export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[
   return activities.map((activity, i) => {
     const { kind, name, startNs, endNs, device, stream, correlationId, byteLength, grid, block } = activity;
     const queuedMs = queuedAtMs.get(correlationId);
+    const op = inGraphs.has(i) ? inGraphs.get(i)! : queuedMs === undefined ? null : callAt(calls, queuedMs);
+    const branch = op !== null && calls[op]!.isBeside ? ', branch' : '';
     return {
       name: demangle(name),
       kind,
       startUs: startNs / 1000,
       durationUs: (endNs - startNs) / 1000,
-      stream: `cuda:${device} stream ${stream}`,
-      op: inGraphs.has(i) ? inGraphs.get(i)! : queuedMs === undefined ? null : callAt(calls, queuedMs),
+      stream: `cuda:${device} stream ${stream}${branch}`,
+      op,
       byteLength,
       grid,
       block,
@@ -31,9 +33,9 @@ export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[
 }
 
 /**
- * The ops of activities of graphs, by the index of the activity; null where they are unknown because records were lost. A
- * graph is captured from one stream, so its nodes run one after the other in the order of their calls. CUPTI's node ids would
- * not help: an instantiated graph gets new ones, which CUPTI reports only to those subscribed at that time.
+ * The ops of activities of graphs, by the index of the activity; null where they are unknown because records were lost. The
+ * ids that an instantiated graph gives its nodes are told only to those subscribed to CUPTI at that time, but they follow the
+ * order of the capture, which is that of the calls. On branches nodes may run in another.
  */
 function opsOfGraphs(
   { activities, queuedAtMs, droppedRecords }: RecordedActivities,
@@ -53,8 +55,9 @@ function opsOfGraphs(
   for (const { graph, activities: ran } of launches.values()) {
     const ofNodes = graph.nodes.flatMap((count, i) => Array<number>(count).fill(graph.firstCall + i));
     const isWhole = ran.length === ofNodes.length;
+    const captured = ran.toSorted((a, b) => activities[a]!.graphNodeId - activities[b]!.graphNodeId);
     if (!isWhole && droppedRecords === 0) throw otherNodes(graph, ofNodes.length, ran.length);
-    ran.forEach((activity, i) => ops.set(activity, isWhole ? ofNodes[i]! : null));
+    captured.forEach((activity, i) => ops.set(activity, isWhole ? ofNodes[i]! : null));
   }
   return ops;
 }

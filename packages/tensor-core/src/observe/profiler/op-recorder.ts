@@ -32,6 +32,8 @@ export interface OpCall {
   readonly members: readonly ReplayedOp[];
   /** The graph that it is part of, if any. */
   readonly graph: GraphLaunch | null;
+  /** Whether it ran on a branch of that graph. */
+  readonly isBeside: boolean;
   /** The innermost open range. */
   readonly range: OpenRange | null;
   /** Bytes of tensors on the device when the op began, its outputs included. */
@@ -171,6 +173,7 @@ export class OpRecorder implements Observer {
       outputs: Array.from({ length: this.#outputCounts[call]! }, spec),
       members: [],
       graph: null,
+      isBeside: false,
       range: this.#ranges[call]!,
       allocatedBytes: this.#allocatedBytes[call]!,
       startMs: this.#startMs[call]!,
@@ -188,8 +191,8 @@ function callsOf(
   const graph: GraphLaunch = { name, firstCall, nodes: calls.map(({ nodes }) => nodes) };
   const callMs = (endMs - startMs) / calls.length;
   const ranges = new ReopenedRanges();
-  return calls.map(({ op, attributes, inputs, outputs, range, members }: ReplayedCall, i) => ({
-    ...{ op, attributes, inputs, outputs, members, graph, allocatedBytes },
+  return calls.map(({ op, attributes, inputs, outputs, range, members, isBeside }: ReplayedCall, i) => ({
+    ...{ op, attributes, inputs, outputs, members, graph, isBeside, allocatedBytes },
     deviceType: device.type,
     deviceLabel: device.label,
     range: ranges.below(outerRange, range),

@@ -7,7 +7,7 @@ export interface ProfiledKernel {
   readonly kind: 'kernel' | 'memcpy' | 'memset';
   readonly startUs: number;
   readonly durationUs: number;
-  /** The queue it ran on: `cuda:0 stream 13`, or `cpu`. */
+  /** The queue it ran on: `cuda:0 stream 13`, `cuda:0 stream 13, branch` beside others of one CUDA graph, or `cpu`. */
   readonly stream: string;
   /** Index of the op that queued it; null if no op did, as for copies to and from the host. */
   readonly op: number | null;

@@ -11,14 +11,14 @@ const inJavaScript = t.defineOp({
   cpu: { kind: 'host', run: () => undefined },
 });
 const call = (startMs: number, endMs: number, deviceType: 'cpu' | 'cuda' = 'cuda'): OpCall => ({
-  ...{ members: [], graph: null },
+  ...{ members: [], graph: null, isBeside: false },
   ...{ op: inJavaScript as OpCall['op'], attributes: undefined, inputs: [], range: null, allocatedBytes: 0 },
   ...{ outputs: [{ shape: [2], dtype: 'float32' }], startMs, endMs, deviceType, deviceLabel: deviceType },
 });
 
 describe('gpuKernels', () => {
-  const activity = (correlationId: number) => ({
-    ...{ kind: 'kernel' as const, name: '_Z3addv', startNs: 5_000, endNs: 7_500, correlationId },
+  const activity = (correlationId: number, graphNodeId = 0) => ({
+    ...{ kind: 'kernel' as const, name: '_Z3addv', startNs: 5_000, endNs: 7_500, correlationId, graphNodeId },
     ...{ device: 1, stream: 13, byteLength: null, grid: [1, 2, 3] as const, block: [32, 1, 1] as const },
   });
   const opOf = (queuedMs: number | null, calls: readonly OpCall[]) => {
@@ -51,10 +51,23 @@ describe('gpuKernels', () => {
     calls.push({ ...call(21.5, 22), graph }, call(30, 31));
     const queuedAtMs = new Map([[1, 10.5], [2, 21], [3, 30.5]]); // prettier-ignore
     const kernels = (ran: readonly number[], droppedRecords = 0) =>
-      gpuKernels({ activities: ran.map(activity), queuedAtMs, droppedRecords }, calls);
+      gpuKernels({ activities: ran.map((id) => activity(id)), queuedAtMs, droppedRecords }, calls);
 
     it('have the ops of its nodes, in their order', () => {
       expect(kernels([1, 2, 2, 3, 2]).map(({ op }) => op)).toEqual([0, 1, 1, 4, 3]);
+    });
+
+    it('are told by the order of their ids where branches ran in another, and are on a stream of their own', () => {
+      const branched = calls.map((each, i) => ({ ...each, isBeside: i === 1 }));
+      // The third node, of the third call, ran before the two of the first.
+      const activities = [activity(2, 12), activity(2, 10), activity(2, 11)];
+      const ran = gpuKernels({ activities, queuedAtMs, droppedRecords: 0 }, branched);
+      expect(ran.map(({ op }) => op)).toEqual([3, 1, 1]);
+      expect(ran.map(({ stream }) => stream)).toEqual([
+        'cuda:1 stream 13',
+        'cuda:1 stream 13, branch',
+        'cuda:1 stream 13, branch',
+      ]);
     });
 
     it('must match their number, where no record was lost; otherwise have none', () => {

@@ -74,6 +74,7 @@ const columns: readonly ColumnOf<Program>[] = [
     'Gradients in updates',
     "Those that the optimizer's kernel multiplies itself, so that they are never in memory.",
   ),
+  some('callsBeside', 'Calls beside', 'Those on a branch of the CUDA graph, which run beside others.'),
   // The CPU plans no arena: ONNX Runtime has its own.
   column.ratio(
     'arenaRatio',

@@ -1,0 +1,59 @@
+import type { CudaEvent, CudaStream } from '@roofline/cuda';
+import type { CudaDevice } from '../../backends/cuda/device.ts';
+import type { Branches } from './branches.ts';
+
+/**
+ * By the stream of the chain, as kernels find memory that they share by their stream: what was captured from two streams may run
+ * at the same time.
+ */
+const streams = new WeakMap<CudaStream, CudaStream>();
+
+/** The stream on which a capture queues what runs beside the chain of its calls. */
+export class BranchStream {
+  readonly #device: CudaDevice;
+  readonly #branches: Branches;
+  /** Points that the chain must wait for, each with the place of the call that does, in their order. */
+  readonly #pending: { readonly join: number; readonly event: CudaEvent }[] = [];
+
+  constructor(device: CudaDevice, branches: Branches) {
+    this.#device = device;
+    this.#branches = branches;
+  }
+
+  /** Lets the chain wait for what runs beside it, if the call at `place` must. */
+  join(place: number): void {
+    const due = this.#pending.findLastIndex(({ join }) => join <= place);
+    if (due < 0) return;
+    const events = this.#pending.splice(0, due + 1).map(({ event }) => event);
+    this.#device.stream.waitFor(events.at(-1)!);
+    for (const event of events) event.dispose();
+  }
+
+  /** Queues a call where it belongs. */
+  run(place: number, queue: () => void): void {
+    const join = this.#branches.get(place);
+    if (join === undefined) return queue();
+    const stream = this.#stream();
+    letWait(stream, this.#device.stream);
+    try {
+      this.#device.onStream(stream, queue);
+    } finally {
+      this.#pending.push({ join, event: stream.recordEvent({ timing: false }) });
+    }
+  }
+
+  #stream(): CudaStream {
+    const { stream: chain } = this.#device;
+    let stream = streams.get(chain);
+    if (!stream) streams.set(chain, (stream = this.#device.createStream()));
+    return stream;
+  }
+}
+
+/** Makes later work on `stream` wait for all work queued on `other` so far. */
+export function letWait(stream: CudaStream, other: CudaStream): void {
+  if (stream === other) return;
+  const event = other.recordEvent({ timing: false });
+  stream.waitFor(event);
+  event.dispose();
+}
