@@ -41,10 +41,12 @@ export async function measureCompile(
 const explanation = compileResult.omit({
   ...{ compilation: true, compileTimes: true, deviceMs: true, hostMs: true },
 });
+type Described = z.infer<typeof explanation>;
 
-/** What is kept of the explanation. */
-function described(program: CompileExplanation): z.infer<typeof explanation> {
-  return explanation.parse({ ...program, table: groupCalls(program.table) });
+/** What is kept of what `explain()` says. */
+function described(program: CompileExplanation): Described {
+  const all: Described = { ...program, table: groupCalls(program.table) };
+  return explanation.parse(all);
 }
 
 /** Calls that are alike in all layers, in the order of the first of each. */
