@@ -6,7 +6,8 @@ import {
   type CompileParameters,
   type CompileSettings,
 } from './parameters.ts';
-import { compileFindings, kernelFinding } from './report/findings.ts';
+import { arenaFinding, compileFinding, kernelFinding } from './report/findings.ts';
+import { lead } from './report/lead.ts';
 import { callSections, fusedTable, programTable, unfusedNotes } from './report/tables.ts';
 import { compileResult } from './result.ts';
 
@@ -24,7 +25,8 @@ export const compileBenchmark = defineBenchmark({
   samplesMs: ({ deviceMs }) => deviceMs,
   table: programTable,
   overview: [fusedTable, unfusedNotes],
-  findings: [kernelFinding, compileFindings],
+  lead,
+  findings: [kernelFinding, arenaFinding, compileFinding],
   sections: [
     {
       id: 'compiled-programs',

@@ -7,7 +7,7 @@ import {
   type DdpSettings,
 } from './parameters.ts';
 import { method, stepFindings, timePlot } from './report/findings.ts';
-import { claim, leadChart } from './report/lead.ts';
+import { lead } from './report/lead.ts';
 import { ddpTable, rankTable } from './report/tables.ts';
 import { ddpResult } from './result.ts';
 
@@ -26,7 +26,7 @@ export const ddpBenchmark = defineBenchmark({
   peakBytes: ({ memory }) => Math.max(...memory.map(({ peakBytes }) => peakBytes)),
   table: ddpTable,
   overview: [rankTable],
-  ...{ chart: leadChart, claim },
+  lead,
   findings: [stepFindings],
   sections: [
     { id: 'ddp-results', title: 'Steps', text: method, blocks: [(cells) => [ddpTable(cells)], timePlot] },

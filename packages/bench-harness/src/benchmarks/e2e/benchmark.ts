@@ -8,7 +8,7 @@ import {
   type E2eSettings,
 } from './parameters.ts';
 import { memoryFinding, peerNotes, precisionFindings, ratioFinding, roofFinding } from './report/findings.ts';
-import { claim, leadChart, peerCharts, question } from './report/lead.ts';
+import { lead, peerCharts, question } from './report/lead.ts';
 import { stepPlots } from './report/plots.ts';
 import { phaseRooflines } from './report/roofline.ts';
 import { compiledTable, peerTable, phaseTable, stepTable, stepTimes } from './report/tables.ts';
@@ -32,8 +32,7 @@ export const e2eBenchmark = defineBenchmark({
   table: stepTable,
   overview: [peerNotes],
   findings: [ratioFinding, roofFinding, memoryFinding, precisionFindings],
-  chart: leadChart,
-  ...{ question, claim },
+  ...{ question, lead },
   sections: [
     {
       id: 'times',

@@ -2,6 +2,7 @@ import { defineBenchmark } from '../define-benchmark.ts';
 import { expandCells, stepParameters } from '../e2e/parameters.ts';
 import { memoryParameters, type MemoryParameters, type MemorySettings } from './parameters.ts';
 import { detailedOf, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
+import { lead } from './report/lead.ts';
 import { opByOpNotes } from './report/op-by-op.ts';
 import { allocationPlot, peakPlot } from './report/plots.ts';
 import { largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
@@ -22,6 +23,7 @@ export const memoryBenchmark = defineBenchmark({
   peakBytes: ({ peakAllocatedBytes }) => peakAllocatedBytes,
   table: sweepTable,
   overview: [opByOpNotes],
+  lead,
   findings: [peakFinding, savedFinding, overheadFinding],
   sections: [
     {

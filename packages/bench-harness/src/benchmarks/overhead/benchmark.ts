@@ -10,12 +10,8 @@ import {
   type OverheadParameters,
   type OverheadSettings,
 } from './parameters.ts';
-import {
-  instrumentFindingRows,
-  instrumentFindings,
-  instrumentPlot,
-  instrumentTable,
-} from './report/instruments.ts';
+import { instrumentFindingRows, instrumentFindings, instrumentTable } from './report/instruments.ts';
+import { lead } from './report/lead.ts';
 import type { OverheadCells } from './report/measured.ts';
 import { opFindingRows, opFindings, opPlot, opTable } from './report/ops.ts';
 import { overheadResult } from './result.ts';
@@ -40,6 +36,7 @@ export const overheadBenchmark = defineBenchmark({
     return profile.deviceMs.map((profiledMs, round) => profiledMs + memory.deviceMs[round]!);
   },
   table: everyFinding,
+  lead,
   findings: [opFindings, instrumentFindings],
   sections: [
     { id: 'ops', title: 'Ops', blocks: [opTable, opPlot] },
@@ -52,7 +49,7 @@ export const overheadBenchmark = defineBenchmark({
           'goes before each. A step is timed from an idle device to an idle device; what an instrument takes before and ' +
           'after it is in the column Read-out.',
       ],
-      blocks: [instrumentTable, instrumentPlot],
+      blocks: [instrumentTable],
     },
   ],
 });

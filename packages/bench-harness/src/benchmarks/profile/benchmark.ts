@@ -13,7 +13,7 @@ import { compiledProfileTable } from './report/compiled-table.ts';
 import { kernelTimeCheckTable } from './report/kernel-time-check.ts';
 import { besidePeerTable, topKernelsTable } from './report/peer-tables.ts';
 import { rangeLevelTable } from './report/range-levels.ts';
-import { claim, explainExecutions, leadChart } from './report/lead.ts';
+import { explainExecutions, lead } from './report/lead.ts';
 import { cellSections, profileNotes } from './report/sections.ts';
 import { emptySelections, profileSummary } from './report/summary.ts';
 import { attentionTable, kernelTable, matmulTable, stepTable } from './report/tables.ts';
@@ -59,8 +59,7 @@ export const profileBenchmark = defineBenchmark({
     (cells) => emptySelections(cells.map(profileOf)),
     (cells) => profileSummary(cells.map(profileOf)),
   ],
-  chart: (cells) => leadChart(cells.map(profileOf)),
-  claim: (cells) => claim(cells.map(profileOf)),
+  lead: (cells) => lead(cells.map(profileOf)),
   sections: [
     {
       id: 'profile',

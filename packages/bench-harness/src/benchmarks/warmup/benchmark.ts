@@ -7,7 +7,7 @@ import {
   type WarmupParameters,
   type WarmupSettings,
 } from './parameters.ts';
-import { stepPlots, warmupFindings, warmupTable } from './report.ts';
+import { lead, stepPlots, warmupFindings, warmupTable } from './report.ts';
 
 /** How much the steps before those that count matter: each number of them in a process of its own. */
 export const warmupBenchmark = defineBenchmark({
@@ -22,6 +22,7 @@ export const warmupBenchmark = defineBenchmark({
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: ({ work }, { dtype }) => ({ phases: Object.values(work), dtype }),
   table: warmupTable,
+  lead,
   findings: [warmupFindings],
   sections: [
     {

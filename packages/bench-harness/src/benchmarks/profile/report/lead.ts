@@ -1,5 +1,5 @@
-import type { Drawing } from '@roofline/reports';
-import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
+import { ratioLead, type Lead } from '../../../report/lead.ts';
+import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
 import type { ProfileMeasurement } from '../interpret.ts';
 import { headline } from './sections.ts';
@@ -14,25 +14,20 @@ function besidePeer(profiles: Profiles): ComparedCell[] {
   });
 }
 
-/** What a page begins with: the kernels beside PyTorch's, else those of the heaviest cell under the roof. */
-export function leadChart(profiles: Profiles): Drawing | null {
-  const [chart] = ratioCharts(
+/** The kernels beside PyTorch's, and without a comparison to draw those of the heaviest cell under the roof. */
+export function lead(profiles: Profiles): Lead | null {
+  const beside = ratioLead(
     {
-      ...{ id: 'at-a-glance', title: 'Kernels of a step beside PyTorch' },
+      title: 'Kernels of a step beside PyTorch',
       caption: 'Time of all kernels of a step, taken together, over that of eager PyTorch.',
       ...{ ours: 'Roofline', theirs: 'PyTorch', parameters: stepParameters },
       named: ['size', 'dtype', 'context', 'batch', 'mode', 'attention', 'execution'],
     },
     besidePeer(profiles),
+    (range) => `The kernels of a step take ${range} of the time that eager PyTorch's take`,
   );
-  return chart ?? headline(profiles);
-}
-
-export function claim(profiles: Profiles): string | null {
-  const ratios = ratiosOf(besidePeer(profiles));
-  return ratios.length === 0
-    ? null
-    : `The kernels of a step take ${ratioRange(ratios)} of the time that eager PyTorch's take`;
+  const chart = beside?.chart ?? headline(profiles);
+  return { ...beside, ...(chart && { chart }) };
 }
 
 /** What is eager and what compiled of the time of a step, where both were profiled. */
