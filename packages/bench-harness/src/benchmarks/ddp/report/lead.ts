@@ -1,4 +1,4 @@
-import { ratioOfMedians } from '../../../measuring/statistics.ts';
+import { ratioOfMedians, summarize } from '../../../measuring/statistics.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import type { ComparedCell } from '../../../report/ratio-chart.ts';
@@ -16,17 +16,44 @@ function besidePeer(cells: Cells): ComparedCell[] {
   });
 }
 
-/** Null where no peer was measured. */
+const common = {
+  parameters: ddpCellParameters,
+  named: ['mode', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
+};
+
+/** Our steps beside those of a peer, else passes with communication beside those without; null for one rank alone. */
 export function lead(cells: Cells): Lead | null {
+  return peerLead(cells) ?? communicationLead(cells);
+}
+
+function peerLead(cells: Cells): Lead | null {
   return ratioLead(
     {
-      title: 'A data-parallel step beside DistributedDataParallel',
+      ...{ ...common, title: 'A data-parallel step beside DistributedDataParallel' },
       caption:
         'Time of a step on the slowest rank, the median, over that of PyTorch; a pale band is the 95 % interval.',
-      ...{ ours: 'Roofline', theirs: 'PyTorch', parameters: ddpCellParameters },
-      named: ['mode', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
+      ...{ ours: 'Roofline', theirs: 'PyTorch' },
     },
     besidePeer(cells),
     (range) => `A data-parallel step takes ${range} of the time of DistributedDataParallel`,
+  );
+}
+
+function communicationLead(cells: Cells): Lead | null {
+  const passes = measuredOf(cells).flatMap(({ cell, result: { times } }): ComparedCell[] => {
+    if (cell.worldSize === 1) return [];
+    const theirs = summarize(times.localMs).median;
+    const ratio = ratioOfMedians(times.synchronizedMs, times.localMs);
+    return [{ cell, ours: theirs * ratio.ratio, theirs, ratio }];
+  });
+  return ratioLead(
+    {
+      ...{ ...common, title: 'Passes with communication beside those without' },
+      caption:
+        'Time of a forward and backward pass on the slowest rank, the median; a pale band is the 95 % interval.',
+      ...{ ours: 'With', theirs: 'Without' },
+    },
+    passes,
+    (range) => `With communication a pass takes ${range} of its time without`,
   );
 }

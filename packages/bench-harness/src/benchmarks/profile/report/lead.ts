@@ -1,8 +1,10 @@
+import { formatPercent } from '@roofline/reports';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
 import type { ProfileMeasurement } from '../interpret.ts';
 import { headline } from './sections.ts';
+import { stepRow } from './shares.ts';
 import { kernelsBesidePeer } from './summary.ts';
 
 type Profiles = readonly ProfileMeasurement[];
@@ -14,7 +16,10 @@ function besidePeer(profiles: Profiles): ComparedCell[] {
   });
 }
 
-/** The kernels beside PyTorch's, and without a comparison to draw those of the heaviest cell under the roof. */
+/**
+ * The kernels beside PyTorch's, else how much of a step kernels take; and without a comparison to draw those of the heaviest
+ * cell under the roof.
+ */
 export function lead(profiles: Profiles): Lead | null {
   const beside = ratioLead(
     {
@@ -27,7 +32,18 @@ export function lead(profiles: Profiles): Lead | null {
     (range) => `The kernels of a step take ${range} of the time that eager PyTorch's take`,
   );
   const chart = beside?.chart ?? headline(profiles);
-  return { ...beside, ...(chart && { chart }) };
+  const claim = beside?.claim ?? busyClaim(profiles);
+  return { ...(claim && { claim }), ...(chart && { chart }) };
+}
+
+function busyClaim(profiles: Profiles): string | undefined {
+  const shares = profiles
+    .flatMap(({ profiled }) => (profiled && stepRow(profiled).idleShare) ?? [])
+    .map((idle) => 1 - Number(idle))
+    .sort((a, b) => a - b);
+  if (shares.length === 0) return undefined;
+  const [least, most] = [formatPercent(shares[0]!), formatPercent(shares.at(-1)!)];
+  return `Kernels fill ${least === most ? least : `${least} to ${most}`} of a step`;
 }
 
 /** What is eager and what compiled of the time of a step, where both were profiled. */
