@@ -42,7 +42,11 @@ export class Storage {
   #parameters: ParameterRegions | null = null;
   #holds: Set<Hold> | null = null;
   #buffer: DeviceBuffer;
-  /** If the buffer is only lent, gives this storage memory of its own, with the same elements. */
+  /**
+   * If the buffer is only lent, gives this storage memory of its own, with the same elements.
+   *
+   * @internal
+   */
   settle: (() => void) | null = null;
   #handles = 0;
   #watchers = 0;
@@ -96,6 +100,7 @@ export class Storage {
     this.#watchers--;
   }
 
+  /** @internal */
   get references(): number {
     return this.#references;
   }
