@@ -100,7 +100,6 @@ export class Storage {
     this.#watchers--;
   }
 
-  /** @internal */
   get references(): number {
     return this.#references;
   }
