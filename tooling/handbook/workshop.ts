@@ -70,6 +70,16 @@ exit 1`,
     return stdout + stderr;
   }
 
+  /** `npm run -s roofline -- ARGS`, as in a clone that is built. */
+  addNpmRun(): void {
+    this.#writeCommand(
+      'npm',
+      `[ "$1 $2 $3 $4" = "run -s roofline --" ] || { echo "npm $* is not run here" >&2; exit 1; }
+shift 4
+exec npx roofline "$@"`,
+    );
+  }
+
   /** A command that comes before those of the machine. */
   #writeCommand(name: string, script: string): void {
     this.write(`bin/${name}`, `#!/bin/sh\n${script}\n`);

@@ -20,9 +20,40 @@ function declarationsOf(name: string): ReadonlyMap<string, string> {
   return new Map(paths.map((path) => [path, readFileSync(join(folder, path), 'utf8')]));
 }
 
-it('what is published declares no internals, which completion would offer', () => {
-  const declarations = declarationsOf('tensor-core');
+const packages = readdirSync(join(root, 'packages'));
+
+it.each(packages)('what %s is published with declares nothing that is marked as internal', (name) => {
+  const declarations = declarationsOf(name);
+  expect(declarations.has('index.d.ts')).toBe(true);
   for (const [path, text] of declarations) expect([path, /@internal/.test(text)]).toEqual([path, false]);
+});
+
+/** Whether a class, or what it is part of, declares a member that completion would offer. */
+function isDeclared(text: string, name: string): boolean {
+  return new RegExp(`^ {4}(readonly |static |get |set )*${name}([?(:]| = )`, 'm').test(text);
+}
+
+it.each([
+  [
+    'cuda',
+    'memory/memory-pool.d.ts',
+    ['segmentSize', 'entered', 'segments', 'blocksOf', 'allBlocks'],
+    'release',
+  ],
+  [
+    ...['tensor-core', 'backends/cuda/device.d.ts'],
+    ['allocateAt', 'discard', 'awaitFreedMemory', 'internals', 'holdBackOtherStreams'],
+    'type',
+  ],
+  ['tensor-core', 'tensor/storage/storage.d.ts', ['settle', 'retain', 'version'], 'noteWrite'],
+] as const)('%s: %s keeps to itself %j', (name, path, internals, offered) => {
+  const text = declarationsOf(name).get(path)!;
+  expect(internals.filter((each) => isDeclared(text, each))).toEqual([]);
+  expect(isDeclared(text, offered)).toBe(true);
+});
+
+it('tensors and devices declare no internals, which completion would offer', () => {
+  const declarations = declarationsOf('tensor-core');
   const tensor = declarations.get('tensor/tensor.d.ts')!;
   const scoped = declarations.get('tensor/lifetime/scope.d.ts')!;
   expect(tensor).toMatch(/^ {4}get requiresGrad\(\)/m);
@@ -37,8 +68,7 @@ it('what is published declares no internals, which completion would offer', () =
     'hasGradientHooks',
   ];
   for (const name of [...internals, 'allocate', 'scope']) {
-    const declared = new RegExp(`^ {4}(static |get |set )?${name}[(:]`, 'm');
-    expect([name, declared.test(tensor), declared.test(scoped)]).toEqual([name, false, false]);
+    expect([name, isDeclared(tensor, name), isDeclared(scoped, name)]).toEqual([name, false, false]);
   }
   expect(declarations.get('tensor/device.d.ts')).not.toMatch(/^ {4}(run|allocate|observeMemory)\(/m);
 });

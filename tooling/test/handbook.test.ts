@@ -50,6 +50,20 @@ describe.each(pages)('%s', (page) => {
     },
   );
 
+  const installs = commands.filter(({ mark }) => mark === 'install');
+  it.runIf(installs.length > 0)(
+    'installs what a clone packs, and names the packages that a registry will have',
+    () => {
+      const lines = installs.map(({ code }) => code).join('\n');
+      const [, named = ''] =
+        /^npm install \.\.\/roofline\/tarballs\/\*\.tgz.*# .*in a registry later: (.*)$/m.exec(lines) ?? [];
+      const programs = blocks.map(({ code }) => code).join('\n');
+      const imported = [...programs.matchAll(/from '(@roofline\/[\w-]+)/g)].map(([, name]) => name!);
+      expect(named.split(' ')).toEqual(expect.arrayContaining(imported));
+      expect(named).not.toBe('');
+    },
+  );
+
   it('names each program that it has in a command, or marks it', () => {
     const programs = blocks.filter(({ language, mark }) => language === 'ts' && mark === null);
     expect(programs.filter(({ file }) => file === null)).toEqual([]);

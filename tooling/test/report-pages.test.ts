@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { readResults } from '../../packages/bench-harness/src/index.ts';
 import { renderHtml } from '../../packages/reports/src/index.ts';
 import { openBrowser } from '../../packages/reports/test/html/browser.ts';
-import { committedReport, reports } from '../../scripts/write-results.ts';
+import { committedReport, reportOf, reports } from '../../scripts/write-results.ts';
 
 const browser = openBrowser();
 const audit = readFileSync(resolve(import.meta.dirname, '../pages/audit.js'), 'utf8');
@@ -16,13 +16,20 @@ function settingNames(folders: readonly string[]): string[] {
   return names.map((name) => (/[A-Z]/.test(name) ? `\\b${name}\\b` : `\\b${name} (\\d|none|torch)`));
 }
 
+/** Pages whose question is only a part of those above. */
+const alone = ['h200-memory', 'h200-overhead', 'h200-compile', 'h200-precision', 'h200-warmup', 'cpu-ddp'];
+const pages = [
+  ...Object.entries(reports).map(([name, folders]) => ({ name, folders, read: () => committedReport(name) })),
+  ...alone.map((name) => ({ name, folders: [name], read: () => reportOf([name]) })),
+];
+
 describe.skipIf(!browser)('pages of the committed records (skipped where there is no Chromium)', () => {
   afterAll(() => browser?.close());
 
-  it.each(Object.entries(reports))(
-    '%s: no text covers another or leaves its chart, none is turned, nothing scrolls sideways, all can be read',
-    async (name, folders) => {
-      const html = renderHtml(await committedReport(name));
+  it.each(pages)(
+    '$name: no text covers another or leaves its chart, none is turned, nothing scrolls sideways, all can be read',
+    async ({ folders, read }) => {
+      const html = renderHtml(await read());
       const faults = await browser!.askPage(
         '<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>',
         `${audit}

@@ -1,8 +1,14 @@
 import { globSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { formatPercent } from '../../packages/reports/src/index.ts';
-import { readResults, ratioOfMedians, summarize } from '../../packages/bench-harness/src/index.ts';
+import {
+  loadBenchmark,
+  readResults,
+  ratioOfMedians,
+  summarize,
+  type CellRecord,
+} from '../../packages/bench-harness/src/index.ts';
 import {
   type Cell,
   compiledCells,
@@ -10,7 +16,7 @@ import {
   pagesWithTables,
   withTables,
 } from '../../scripts/benchmark-tables.ts';
-import { pictures } from '../../scripts/write-results.ts';
+import { pictures, reportOf } from '../../scripts/write-results.ts';
 
 interface Samples {
   deviceMs: number[];
@@ -132,3 +138,19 @@ it.each(globSync('docs/results/*/report.md'))('no table of %s has two headings a
   ))
     expect(headings).toEqual([...new Set(headings)]);
 });
+
+it.each(globSync('docs/results/*/results.jsonl').map((path) => dirname(path)))(
+  'a page of %s alone begins with what was found',
+  async (folder) => {
+    const records = readResults(folder);
+    const [{ title }, names] = [await reportOf([basename(folder)]), await benchmarkTitles(records)];
+    expect(names).not.toContain(title);
+    // A claim has its numbers.
+    expect(title).toMatch(/[\d.]+(×| %| µs)/);
+  },
+);
+
+async function benchmarkTitles(records: readonly CellRecord[]): Promise<string[]> {
+  const names = [...new Set(records.map(({ benchmark }) => benchmark))];
+  return Promise.all(names.map(async (name) => (await loadBenchmark(name)).title));
+}

@@ -46,7 +46,7 @@ const definition = () => ({
   table: () => ({ kind: 'table' as const, id: 'none', title: 'Nothing', columns: [], rows: [] }),
   overview: [() => []],
   findings: [() => []],
-  chart: () => null,
+  lead: () => null,
   sections: [() => []],
   cellParameters: {},
 });
@@ -150,7 +150,7 @@ const table: HostileTable = {
       '0.overview.0': 'fn',
       '0.findings': 'undefined []',
       '0.findings.0': 'fn',
-      '0.chart': 'undefined fn',
+      '0.lead': 'undefined fn',
       '0.sections': 'undefined []',
       '0.sections.0': 'fn',
     },
@@ -315,9 +315,10 @@ const table: HostileTable = {
       '0.title': 'a',
       // Parts of its definition that a sweep leaves alone.
       ...Object.fromEntries(
-        ['cell', 'cost', 'columns', 'table', 'overview', 'findings', 'chart', 'claim', 'sections'].map(
-          (name) => [`0.${name}`, anything],
-        ),
+        ['cell', 'cost', 'columns', 'table', 'overview', 'findings', 'lead', 'sections'].map((name) => [
+          `0.${name}`,
+          anything,
+        ]),
       ),
       ...Object.fromEntries(
         ['describe', 'cellOf', 'samplesMs', 'peakBytes', 'question', 'toTable', 'toOverview', 'toReport'].map(

@@ -175,7 +175,7 @@ export interface RatioRow {
 }
 
 /**
- * How much of another party's time or memory ours takes, case by case: rows with a dot on an axis of ratios, joined to the
+ * How much of another party's time, memory or else ours takes, case by case: rows with a dot on an axis of ratios, joined to the
  * line where both are level, so that small cases are seen as well as large ones.
  */
 export interface RatioPlot {
@@ -187,8 +187,8 @@ export interface RatioPlot {
   /** Who is compared, and with whom. */
   ours: string;
   theirs: string;
-  /** What the values are: durations in milliseconds, or bytes. Less is better. */
-  value: 'duration' | 'bytes';
+  /** What the values are: durations in milliseconds, bytes, or numbers of something. Less is better. */
+  value: 'duration' | 'bytes' | 'number';
   /** What the names of a row are: `Model`, `Context`. */
   heads: string[];
   rows: RatioRow[];

@@ -40,7 +40,6 @@ const definitionSchema = z.object({
   settingParameters: declaredParameters.optional(),
   describe: anyFunction.optional(),
   question: anyFunction.optional(),
-  claim: anyFunction.optional(),
   samplesMs: anyFunction,
   peakBytes: anyFunction.optional(),
   cost: anyFunction.optional(),
@@ -48,7 +47,7 @@ const definitionSchema = z.object({
   table: anyFunction.optional(),
   overview: functions,
   findings: functions,
-  chart: anyFunction.optional(),
+  lead: anyFunction.optional(),
   sections: z.array(z.union([anyFunction, section])).optional(),
 });
 const benchmarkSchema = z.object({

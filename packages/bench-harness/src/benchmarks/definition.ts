@@ -5,6 +5,7 @@ import type { Parameter, Parameters as DeclaredParameters } from '../parameters/
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 import type { ColumnOf } from '../report/declared-table.ts';
+import type { Lead } from '../report/lead.ts';
 import type { Measured, Measurement, StepCost } from '../report/measurement.ts';
 import type { CellTask } from '../runner/cell-task.ts';
 
@@ -70,12 +71,10 @@ interface Presentation<Cell extends JsonObject, Result> {
    * Default: the title.
    */
   readonly question?: (cells: Measurements<Cell, Result>) => string;
-  /** The title of a report of its own, which says what was found; null, as without the function, for that of the benchmark. */
-  readonly claim?: (cells: Measurements<Cell, Result>) => string | null;
+  /** What a report begins with: a title that says what was found, and the chart that shows it; null for neither. */
+  readonly lead?: (cells: Measurements<Cell, Result>) => Lead | null;
   /** The most telling first. How many cells could not be measured is said after them. */
   readonly findings?: readonly FindingsOf<Cell, Result>[];
-  /** Above all sections. */
-  readonly chart?: (cells: Measurements<Cell, Result>) => Report['chart'] | null;
   /** Several where each cell has one. */
   readonly sections?: readonly (
     SectionOf<Cell, Result> | ((cells: Measurements<Cell, Result>) => readonly Section[])

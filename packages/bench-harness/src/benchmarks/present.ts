@@ -1,4 +1,11 @@
-import { formatDuration, type Block, type Report, type Section, type Table } from '@roofline/reports';
+import {
+  formatDuration,
+  type Block,
+  type Drawing,
+  type Report,
+  type Section,
+  type Table,
+} from '@roofline/reports';
 import { parametersOf, type Parameters } from '../parameters/parameter.ts';
 import type { JsonObject } from '../records/json.ts';
 import { tableOf } from '../report/declared-table.ts';
@@ -45,14 +52,23 @@ export function presentReport<C extends JsonObject, R extends JsonObject>(
   shown: Shown<C, R>,
   cells: Measurements<C, R>,
 ): Report {
-  const chart = shown.chart?.(cells) ?? null;
+  const { claim = shown.title, chart } = shown.lead?.(cells) ?? {};
   const records = cells.map(({ record }) => record);
+  const sections = shown.sections?.flatMap((each) => sectionsOf(each, cells)) ?? [
+    resultSection(shown, cells),
+  ];
   return {
-    ...reportHead(shown.claim?.(cells) ?? shown.title, records, shown.settingParameters),
+    ...reportHead(claim, records, shown.settingParameters),
     summary: presentFindings(shown, cells),
     ...(chart && { chart }),
-    sections: shown.sections?.flatMap((each) => sectionsOf(each, cells)) ?? [resultSection(shown, cells)],
+    sections: chart ? sections.flatMap((section) => withoutDrawing(section, chart)) : sections,
   };
+}
+
+/** What stands above the report is not shown twice; a section of nothing else is left out. */
+function withoutDrawing(section: Section, { id }: Drawing): Section[] {
+  const blocks = section.blocks.filter((block) => block.kind === 'note' || block.id !== id);
+  return blocks.length === 0 && section.blocks.length > 0 ? [] : [{ ...section, blocks }];
 }
 
 function sectionsOf<C extends JsonObject, R extends JsonObject>(

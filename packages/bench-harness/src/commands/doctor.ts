@@ -39,8 +39,10 @@ export const doctorCommand = defineCommand({
     const { ceilingFacts, propertyFacts } = await import('../report/environment-facts.ts');
     printTable(diagnosisTable(entries));
     const remedies = remedyLines(entries);
-    if (remedies.length > 0) printLine(`\nTo get what is missing\n  ${remedies.join('\n  ')}`);
-    printLine(device ? `\nDevice ${device.label}: ${device.name}` : `\n${problem}`);
+    if (remedies.length > 0) printLine('\nTo get what is missing');
+    for (const remedy of remedies) printSentence(remedy);
+    printLine();
+    printSentence(device ? `Device ${device.label}: ${device.name}` : problem!);
     const facts = [...propertyFacts(device?.properties ?? {}), ...(ceilings ? ceilingFacts(ceilings) : [])];
     for (const [name, value] of facts) printLine(`  ${name}: ${value}`);
     printLine();

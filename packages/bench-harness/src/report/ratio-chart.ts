@@ -5,12 +5,12 @@ import { isPlain, titleOf, valueInWords, type Parameters } from '../parameters/p
 import { isSwept, type AnyCell } from '../parameters/cell-names.ts';
 import type { Json } from '../records/json.ts';
 
-/** A case of a comparison: a cell, both medians, and their ratio. */
+/** A case of a comparison: a cell, what both sides take, and the ratio of that. */
 export interface ComparedCell {
   readonly cell: AnyCell;
-  /** Milliseconds; null where there is none. */
-  readonly oursMs: number | null;
-  readonly theirsMs: number | null;
+  /** Milliseconds, or what else the comparison is of; null where there is none. */
+  readonly ours: number | null;
+  readonly theirs: number | null;
   readonly ratio?: RatioEstimate;
   /** Why there is none. */
   readonly note?: string;
@@ -19,6 +19,8 @@ export interface ComparedCell {
 /** What a comparison is of. */
 export interface Comparison extends Pick<RatioPlot, 'id' | 'title' | 'ours' | 'theirs'> {
   readonly caption?: string;
+  /** Default: `duration`. */
+  readonly value?: RatioPlot['value'];
   readonly parameters: Parameters;
   /** The parameters that may name a row, in order; those that are not swept are left out, but for the first. */
   readonly named: readonly string[];
@@ -29,17 +31,17 @@ export function ratioCharts(
   { parameters, named, ...plot }: Comparison,
   cases: readonly ComparedCell[],
 ): RatioPlot[] {
-  if (cases.filter(({ oursMs, theirsMs }) => oursMs !== null && theirsMs !== null).length < 2) return [];
+  if (ratiosOf(cases).length < 2) return [];
   const cells = cases.map(({ cell }) => cell);
   const swept = named.filter((key) => isSwept(key, cells));
   const keys = swept.length > 0 ? swept : named.slice(0, 1);
   return [
     {
-      ...{ kind: 'ratios', ...plot, value: 'duration' },
+      ...{ kind: 'ratios', value: 'duration', ...plot },
       heads: keys.map((key) => titleOf(key, parameters[key]!)),
-      rows: inOrder(cases, keys).map(({ cell, oursMs, theirsMs, ratio, note }): RatioRow => ({
+      rows: inOrder(cases, keys).map(({ cell, ours, theirs, ratio, note }): RatioRow => ({
         names: keys.map((key) => nameOf(parameters, cell, key)),
-        ...{ ours: oursMs, theirs: theirsMs },
+        ...{ ours: positive(ours), theirs: positive(theirs) },
         ...(ratio && errorBarOf(ratio)),
         ...(note !== undefined && { note }),
       })),
@@ -76,9 +78,15 @@ export function ratioRange(ratios: readonly number[]): string {
   return least === most ? least : `${least} to ${most}`;
 }
 
+/** Of what is 0, or diverged, there is no ratio. */
+function positive(value: number | null): number | null {
+  return value !== null && value > 0 && Number.isFinite(value) ? value : null;
+}
+
 /** The ratios of the cases that both sides measured. */
 export function ratiosOf(cases: readonly ComparedCell[]): number[] {
-  return cases.flatMap(({ oursMs, theirsMs }) =>
-    oursMs === null || theirsMs === null ? [] : [oursMs / theirsMs],
-  );
+  return cases.flatMap(({ ours, theirs }) => {
+    const [above, below] = [positive(ours), positive(theirs)];
+    return above === null || below === null ? [] : [above / below];
+  });
 }

@@ -1,6 +1,7 @@
 import type { Plot, Point, Series } from '@roofline/reports';
 import { max, min } from 'simple-statistics';
 import { outcomeOf, type RowItem } from './declared-table.ts';
+import { statusInWords } from './values-in-words.ts';
 
 /** A value of a plot, with the ends of its error bar where it has one. */
 export type PlottedValue = number | null | undefined | Omit<Point, 'x'>;
@@ -36,7 +37,7 @@ function pointOf<Item extends RowItem>(
   value: (item: Item) => PlottedValue,
 ): Point[] {
   const { status = 'ok' } = item.outcome ?? outcomeOf(item.record);
-  if (status !== 'ok') return [{ x, y: null, note: status }];
+  if (status !== 'ok') return [{ x, y: null, note: statusInWords(status) }];
   const found = value(item);
   if (found === null || found === undefined) return [];
   return [typeof found === 'number' ? { x, y: found } : { x, ...found }];

@@ -76,6 +76,18 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   });
 
+  it('roofline doctor breaks what is missing at words, within the width of a terminal', async () => {
+    vi.stubEnv('COLUMNS', '80');
+    vi.stubEnv('ROOFLINE_PYTHON', '/no/such/interpreter/of/this/machine');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { stdout } = await runMain(['doctor', '--device', 'cpu']);
+    const [, remedies] = /^To get what is missing\n([^]*?)\n\n/m.exec(stdout)!;
+    const lines = remedies!.split('\n');
+    // A path or a command is not broken.
+    expect(lines.filter((line) => line.length > 80 && !line.includes('/'))).toEqual([]);
+    expect(lines).toContainEqual(expect.stringMatching(/^Python with PyTorch: /));
+  });
+
   it('roofline --help lists all commands in groups, demo and doctor first, within the width of a terminal', async () => {
     vi.stubEnv('COLUMNS', '80');
     onTestFinished(() => void vi.unstubAllEnvs());

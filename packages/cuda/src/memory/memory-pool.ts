@@ -46,10 +46,19 @@ export class MemoryPool {
   allocatedBytes = 0;
   reservedBytes = 0;
   isReleased = false;
+  /** @internal */
   readonly segmentSize: SegmentSize;
-  /** How many calls of `withPool` allocate from it now, nested ones included. */
+  /**
+   * How many calls of `withPool` allocate from it now, nested ones included.
+   *
+   * @internal
+   */
   entered = 0;
-  /** The first block of each segment: splits and merges keep it. */
+  /**
+   * The first block of each segment: splits and merges keep it.
+   *
+   * @internal
+   */
   readonly segments = new Set<Block>();
   readonly #byQueue = new Map<MemoryQueue, QueueBlocks>();
   readonly #giveBack: (pool: MemoryPool) => void;
@@ -65,13 +74,18 @@ export class MemoryPool {
     this.#hold = hold;
   }
 
-  /** The blocks for `queue`. */
+  /**
+   * The blocks for `queue`.
+   *
+   * @internal
+   */
   blocksOf(queue: MemoryQueue): QueueBlocks {
     let blocks = this.#byQueue.get(queue);
     if (!blocks) this.#byQueue.set(queue, (blocks = new QueueBlocks(this, queue)));
     return blocks;
   }
 
+  /** @internal */
   allBlocks(): Iterable<QueueBlocks> {
     return this.#byQueue.values();
   }

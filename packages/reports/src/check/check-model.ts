@@ -133,7 +133,7 @@ const ratios = partsOf({
   ...heading,
   ours: text,
   theirs: text,
-  value: oneOf(['duration', 'bytes']),
+  value: oneOf(['duration', 'bytes', 'number']),
   heads: listOf(text).min(1, 'a list of at least one head'),
   rows: listOf(
     partsOf({

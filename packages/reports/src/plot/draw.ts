@@ -5,7 +5,7 @@ import { layOut, FONT_SIZE, X_INSET } from './layout.ts';
 import { FONT_FAMILY } from './font-family.ts';
 import { inWords } from './in-words.ts';
 import type { PlotLayout, PlotSize } from './layout.ts';
-import { axisMarks, legendMarks, referenceMarks, titleMarks } from './frame.ts';
+import { axisMarks, endMarks, legendMarks, referenceMarks, titleMarks } from './frame.ts';
 import type { Palette } from './palette.ts';
 import { seriesMarks } from './series.ts';
 import { printable } from '../text/printable.ts';
@@ -28,6 +28,7 @@ export function drawSvg(plot: DrawnPlot, layout: PlotLayout, palette: Palette, c
     ...axisMarks(plot, layout, palette),
     ...content,
     ...legendMarks(plot, layout, palette),
+    ...endMarks(plot, layout, palette),
     ...titleMarks(layout, palette),
   ];
   const document = emptyDocument();

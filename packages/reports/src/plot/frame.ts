@@ -66,6 +66,17 @@ const DASH: SymbolImplementation = {
   },
 };
 
+/** Names at the ends of their lines. */
+export function endMarks(plot: DrawnPlot, { ends, margin }: PlotLayout, palette: Palette): Markish[] {
+  const names = plot.series.map(({ name }) => name);
+  return ends.map(({ series, label, left, top }) =>
+    note(label, {
+      ...{ dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' },
+      fill: series === null ? palette.ink : colorOf(names, series, palette),
+    }),
+  );
+}
+
 export function legendMarks(plot: DrawnPlot, { legend, margin }: PlotLayout, palette: Palette): Markish[] {
   return legend.flatMap(({ series, label, left, top }) => {
     const at = { dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' as const };

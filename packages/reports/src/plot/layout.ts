@@ -2,6 +2,7 @@ import { wrapWords } from '../text/terminal-text.ts';
 import type { DrawnPlot } from './defaults.ts';
 import { resolveX, resolveY } from './domain.ts';
 import type { NumericAxis, ResolvedAxis } from './domain.ts';
+import { endNamesWidth, nameEnds, type EndName } from './ends.ts';
 import { layOutLegend, LEGEND_LINE, type LegendItem } from './legend.ts';
 import { textWidth } from './text-width.ts';
 
@@ -35,6 +36,8 @@ export interface PlotLayout extends PlotSize {
   /** In lines; none where it is next to the image. */
   title: string[];
   legend: LegendItem[];
+  /** Names at the ends of lines; where they have no room there, all are in the legend. */
+  ends: EndName[];
 }
 
 /** How many ticks there is room for. */
@@ -55,25 +58,32 @@ export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: DrawnPlot,
   const columns = Math.floor((size.width - 2 * PADDING) / TITLE_CHARACTER);
   const title = size.standalone ? wrapWords(plot.title, columns).split('\n') : [];
   const titleHeight = size.standalone ? PADDING + 8 + title.length * TITLE_LINE : 0;
-  const legend = layOutLegend(plot, size.width, padding, titleHeight);
-  const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
   const xTexts = x.scale === 'category' ? x.domain : x.texts;
   // Half of the last number reaches beyond the axis.
   const beyond = x.scale === 'category' ? 0 : textWidth(x.texts.at(-1)!) / 2 - X_INSET;
-  const right = Math.max(16, beyond);
-  const left = ticksWidth(y, padding);
-  const [top, bottom] = [legendHeight + 30, FONT_SIZE + 32 + padding / 2];
-  return {
-    ...size,
-    height: Math.max(size.height, Math.ceil(top + size.height * LEAST_PLOT + bottom)),
-    x,
-    xTexts,
-    y,
-    padding,
-    title,
-    margin: { top, right, bottom, left },
-    legend,
-  };
+  const bottom = FONT_SIZE + 32 + padding / 2;
+  const marginOf = (legendHeight: number, right: number) => ({
+    ...{ top: legendHeight + 30, right: Math.max(16, beyond, right), bottom, left: ticksWidth(y, padding) },
+  });
+  const placed = { ...size, x, xTexts, y, padding, title };
+  const endsWidth = endNamesWidth(plot, x, size.width);
+  if (endsWidth !== null && x.scale !== 'category') {
+    const margin = marginOf(titleHeight, endsWidth + padding);
+    const height = heightOf(size, margin);
+    const ends = nameEnds(plot, {
+      ...{ x, y, left: margin.left, right: size.width - margin.right, inset: X_INSET },
+      ...{ top: margin.top, bottom: height - margin.bottom },
+    });
+    if (ends !== null) return { ...placed, height, margin, legend: [], ends };
+  }
+  const legend = layOutLegend(plot, size.width, padding, titleHeight);
+  const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
+  const margin = marginOf(legendHeight, 0);
+  return { ...placed, height: heightOf(size, margin), margin, legend, ends: [] };
+}
+
+function heightOf({ height }: PlotSize, { top, bottom }: PlotLayout['margin']): number {
+  return Math.max(height, Math.ceil(top + height * LEAST_PLOT + bottom));
 }
 
 /** Pixels to the left of the plot: of the numbers at its axis. */

@@ -7,32 +7,40 @@ const GAP = 18;
 export const LEGEND_LINE = 20;
 
 /** What a mark stands for. */
-export interface LegendItem {
-  /** The place of its series; null for a level to compare with. */
+export interface NamedItem {
+  /** The place of its series; null for a level to compare with, which has its `y`. */
   readonly series: number | null;
   readonly label: string;
+  readonly y?: number;
+}
+
+export interface LegendItem extends NamedItem {
   /** Pixels from the left of the image, and from its top to the middle of the line. */
   readonly left: number;
   readonly top: number;
 }
 
-/** Names of series, and of levels to compare with: next to their lines they would cover others. */
+/** What has a name of its own: series, and levels to compare with. */
+export function namedItems(plot: DrawnPlot): NamedItem[] {
+  const [first] = plot.series;
+  const only = plot.series.length === 1 ? seriesLabel(plot, 0) : '';
+  const isNamed = plot.series.length > 1 || (first !== undefined && only !== first.name);
+  return [
+    ...(isNamed ? plot.series.map((_, series) => ({ series, label: seriesLabel(plot, series) })) : []),
+    ...(plot.references ?? []).map(({ label, y }) => ({ series: null, label, y })),
+  ];
+}
+
+/** Names of what has no room for them at its end. */
 export function layOutLegend(
   plot: DrawnPlot,
   width: number,
   start: number,
   titleHeight: number,
 ): LegendItem[] {
-  const [first] = plot.series;
-  const only = plot.series.length === 1 ? seriesLabel(plot, 0) : '';
-  const isNamed = plot.series.length > 1 || (first !== undefined && only !== first.name);
-  const items = [
-    ...(isNamed ? plot.series.map((_, series) => ({ series, label: seriesLabel(plot, series) })) : []),
-    ...(plot.references ?? []).map(({ label }) => ({ series: null, label })),
-  ];
   let left = start;
   let top = titleHeight + LEGEND_LINE / 2;
-  return items.map((item) => {
+  return namedItems(plot).map((item) => {
     const itemWidth = SYMBOL + textWidth(item.label) + GAP;
     if (left > start && left + itemWidth > width) {
       left = start;

@@ -16,9 +16,13 @@ function peerOf(name: string): Peer | null {
   return /^(py)?torch\b/i.test(name) ? 'torch' : null;
 }
 
-/** One colour names one peer, on every page: JAX's is the fourth, PyTorch's and any other's the second. */
+/**
+ * One colour names one peer, on every page: JAX's is the fourth, PyTorch's, and that of the strongest of several, the second. What
+ * is no peer, as a float32 step is, has that of text.
+ */
 export function partyColor(name: string, palette: Palette): string {
-  return palette.series[PEERS[peerOf(name) ?? 'torch']]!;
+  const peer = /\bpeer$/i.test(name) ? 'torch' : peerOf(name);
+  return peer === null ? palette.ink : palette.series[PEERS[peer]]!;
 }
 
 /**

@@ -52,6 +52,13 @@ function titleLines({ padding, title, caption }: RatioLayout, palette: Palette):
   ];
 }
 
+/** Above the line; where half of it has no room on one side, from there on. */
+function levelPlace(size: number, at: number, [least, most]: readonly [number, number]) {
+  if (at + size / 2 > most) return { x: most + CHARACTER, anchor: 'end' } as const;
+  if (at - size / 2 < least) return { x: least, anchor: 'start' } as const;
+  return { x: at, anchor: 'middle' } as const;
+}
+
 /** The heads of names and values, and who the line at 1 is. */
 function headLine({ theirs }: RatioPlot, layout: RatioLayout, palette: Palette): string[] {
   const { headTop, columns, axis, width, padding } = layout;
@@ -69,12 +76,12 @@ function headLine({ theirs }: RatioPlot, layout: RatioLayout, palette: Palette):
     );
   });
   const level = `${theirs} = 1`;
-  const at = axis.left + axis.scale.at(1);
-  // Where half of it has hardly room to the right of the line, it ends with the drawing.
-  const isLast = at + (BOLD * textWidth(level)) / 2 > width - padding - CHARACTER;
-  const style = `fill="${party}" font-weight="600"${anchor(isLast ? 'end' : 'middle')}`;
-  const x = isLast ? width - padding : at;
-  return [...heads, text(level, x, layout.rowsTop - (isAbove ? 6 : 24), style)];
+  const place = levelPlace(BOLD * textWidth(level), axis.left + axis.scale.at(1), [
+    isAbove ? padding : axis.left,
+    width - padding - CHARACTER,
+  ]);
+  const style = `fill="${party}" font-weight="600"${anchor(place.anchor)}`;
+  return [...heads, text(level, place.x, layout.rowsTop - (isAbove ? 6 : 24), style)];
 }
 
 function tickTexts({ axis, rowsTop, rowHeight, ratioTexts }: RatioLayout, palette: Palette): string[] {

@@ -2,6 +2,7 @@ import { DOMParser } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import { ratioTable, renderHtml, renderMarkdown, renderPng, renderSvg } from '../../src/index.ts';
 import type { RatioPlot, RatioRow } from '../../src/index.ts';
+import { PALETTES } from '../../src/plot/palette.ts';
 import { layOutRatios } from '../../src/ratios/layout.ts';
 import { sampleReport } from '../fixtures.ts';
 
@@ -128,3 +129,32 @@ it('is a chart of reports, with its numbers below, and an image or a table in Ma
   expect(renderMarkdown(report)).toContain('| small | 256 ');
   expect(String.fromCharCode(...(await renderPng(steps())).subarray(1, 4))).toBe('PNG');
 });
+
+it('has a colour for a peer alone: what else is compared with has that of text', () => {
+  const [, torch, , jax] = PALETTES.light.series;
+  const levelOf = (theirs: string) => {
+    const svg = renderSvg(steps({ theirs }));
+    return new RegExp(`fill="([^"]+)"[^>]*>${theirs} = 1<`).exec(svg)![1];
+  };
+  expect(['PyTorch cuDNN', 'Strongest peer', 'JAX', 'float32'].map(levelOf)).toEqual([
+    ...[torch, torch, jax],
+    PALETTES.light.ink,
+  ]);
+});
+
+it('compares numbers of anything', () => {
+  const plot = steps({ value: 'number', rows: [row(['small', '256'], 25, 100)] });
+  expect(renderMarkdown({ ...sampleReport(), chart: plot })).toContain('| small | 256     |');
+  expect(ratioTable(plot).columns[2]).toMatchObject({ kind: 'number', label: 'Roofline' });
+});
+
+it.each([358, 832])(
+  'names its level from the left end on where half of that has no room, %i pixels wide',
+  (width) => {
+    const plot = steps({ theirs: 'after 5 warm-up steps', rows: [row(['small', '256'], 900, 100)] });
+    const { axis, columns, padding } = layOutRatios(plot, { width, height: 0, standalone: true });
+    const isAbove = axis.left <= columns[0]!.x;
+    const level = /<text x="([\d.]+)" y="[\d.]+" fill="[^"]+" font-weight="600">after 5 warm-up steps = 1</;
+    expect(Number(level.exec(renderSvg(plot, { width }))![1])).toBeCloseTo(isAbove ? padding : axis.left, 1);
+  },
+);

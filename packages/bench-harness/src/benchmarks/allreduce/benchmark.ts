@@ -3,7 +3,7 @@ import { defineBenchmark } from '../define-benchmark.ts';
 import { factsOf } from './operations.ts';
 import { collectiveParameters, collectiveSettingParameters } from './parameters.ts';
 import { bestFinding, peerFinding, wrongFinding } from './report/findings.ts';
-import { claim, leadChart } from './report/lead.ts';
+import { lead } from './report/lead.ts';
 import { sidesOf } from './report/measured.ts';
 import { rankPlots, sizePlots } from './report/plots.ts';
 import { collectiveTable, fitTable, ncclTestsTable } from './report/tables.ts';
@@ -21,8 +21,7 @@ export const allreduceBenchmark = defineBenchmark({
   result: collectiveResult,
   samplesMs: ({ ours }, { op }) => ours[factsOf[op].compared]?.maxMs ?? [],
   table: (cells) => collectiveTable(sidesOf(cells)),
-  claim: (cells) => claim(sidesOf(cells)),
-  chart: (cells) => leadChart(sidesOf(cells)),
+  lead: (cells) => lead(sidesOf(cells)),
   findings: [
     (cells) => {
       const sides = sidesOf(cells);

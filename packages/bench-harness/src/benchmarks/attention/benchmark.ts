@@ -3,7 +3,7 @@ import { sweepOf } from '../../parameters/sweep.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { attentionParameters, attentionPasses } from './parameters.ts';
 import { besidePlainFindings, compiledFindings, roofFinding, spreadOfPasses } from './report/findings.ts';
-import { claim, leadChart } from './report/lead.ts';
+import { lead } from './report/lead.ts';
 import { memoryPlots, timePlots } from './report/plots.ts';
 import { attentionTable, compiledTable, memoryTable } from './report/tables.ts';
 import { attentionResult, bothPasses } from './result.ts';
@@ -26,7 +26,7 @@ export const attentionBenchmark = defineBenchmark({
   cost: (_, cell) => ({ phases: attentionWork({ ...cell, heads: 1 }, 'both'), dtype: cell.dtype }),
   table: attentionTable,
   overview: [compiledTable, memoryTable],
-  ...{ chart: leadChart, claim },
+  lead,
   findings: [roofFinding, besidePlainFindings, compiledFindings],
   sections: [
     {

@@ -1,6 +1,7 @@
 import { defineBenchmark } from '../define-benchmark.ts';
 import { compileSweep } from './parameters.ts';
-import { compileFindings, kernelFinding } from './report/findings.ts';
+import { arenaFinding, compileFinding, kernelFinding } from './report/findings.ts';
+import { lead } from './report/lead.ts';
 import { callSections, fusedTable, programTable, unfusedNotes } from './report/tables.ts';
 import { compileResult } from './result.ts';
 
@@ -13,7 +14,8 @@ export const compileBenchmark = defineBenchmark({
   samplesMs: ({ deviceMs }) => deviceMs,
   table: programTable,
   overview: [fusedTable, unfusedNotes],
-  findings: [kernelFinding, compileFindings],
+  lead,
+  findings: [kernelFinding, arenaFinding, compileFinding],
   sections: [
     {
       id: 'compiled-programs',

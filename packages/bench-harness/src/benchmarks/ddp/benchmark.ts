@@ -1,7 +1,7 @@
 import { defineBenchmark } from '../define-benchmark.ts';
 import { ddpSweep } from './parameters.ts';
 import { method, stepFindings, timePlot } from './report/findings.ts';
-import { claim, leadChart } from './report/lead.ts';
+import { lead } from './report/lead.ts';
 import { ddpTable, rankTable } from './report/tables.ts';
 import { ddpResult } from './result.ts';
 
@@ -15,7 +15,7 @@ export const ddpBenchmark = defineBenchmark({
   peakBytes: ({ memory }) => Math.max(...memory.map(({ peakBytes }) => peakBytes)),
   table: ddpTable,
   overview: [rankTable],
-  ...{ chart: leadChart, claim },
+  lead,
   findings: [stepFindings],
   sections: [
     { id: 'ddp-results', title: 'Steps', text: method, blocks: [(cells) => [ddpTable(cells)], timePlot] },

@@ -3,7 +3,7 @@ import { defineBenchmark } from '../define-benchmark.ts';
 import { spreadOfTimes } from '../present.ts';
 import { e2eSweep } from './parameters.ts';
 import { memoryFinding, peerNotes, precisionFindings, ratioFinding, roofFinding } from './report/findings.ts';
-import { claim, leadChart, peerCharts, question } from './report/lead.ts';
+import { lead, peerCharts, question } from './report/lead.ts';
 import { stepPlots } from './report/plots.ts';
 import { phaseRooflines } from './report/roofline.ts';
 import { compiledTable, peerTable, phaseTable, stepTable, stepTimes } from './report/tables.ts';
@@ -26,8 +26,7 @@ export const e2eBenchmark = defineBenchmark({
   table: stepTable,
   overview: [peerNotes],
   findings: [ratioFinding, roofFinding, memoryFinding, precisionFindings],
-  chart: leadChart,
-  ...{ question, claim },
+  ...{ question, lead },
   sections: [
     {
       id: 'times',

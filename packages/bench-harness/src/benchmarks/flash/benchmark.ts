@@ -3,7 +3,7 @@ import { sweepOf } from '../../parameters/sweep.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { flashSettingParameters } from './parameters.ts';
 import { flashFindings } from './report/findings.ts';
-import { besidePeer, claim, leadChart } from './report/lead.ts';
+import { besidePeer, lead } from './report/lead.ts';
 import { passesOf, timedPasses } from './report/measured.ts';
 import { memoryPlots, throughputPlots, timePlots } from './report/plots.ts';
 import { attentionRooflines } from './report/roofline.ts';
@@ -33,9 +33,8 @@ export const flashBenchmark = defineBenchmark({
   peakBytes: (result) => firstMeasured(result)?.peakBytes ?? null,
   table: (cells) => flashTable(timedPasses(cells)),
   question: () => 'Attention kernels',
-  claim: (cells) => claim(timedPasses(cells)),
+  lead: (cells) => lead(timedPasses(cells)),
   findings: [(cells) => flashFindings(timedPasses(cells))],
-  chart: (cells) => leadChart(timedPasses(cells)),
   sections: [
     (cells) => {
       const timed = timedPasses(cells);

@@ -2,6 +2,7 @@ import { defineBenchmark } from '../define-benchmark.ts';
 import { stepSweepOf } from '../e2e/parameters.ts';
 import { memorySettings } from './parameters.ts';
 import { detailedOf, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
+import { lead } from './report/lead.ts';
 import { opByOpNotes } from './report/op-by-op.ts';
 import { allocationPlot, peakPlot } from './report/plots.ts';
 import { largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
@@ -17,6 +18,7 @@ export const memoryBenchmark = defineBenchmark({
   peakBytes: ({ peakAllocatedBytes }) => peakAllocatedBytes,
   table: sweepTable,
   overview: [opByOpNotes],
+  lead,
   findings: [peakFinding, savedFinding, overheadFinding],
   sections: [
     {

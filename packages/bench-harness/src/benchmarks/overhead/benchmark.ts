@@ -1,12 +1,8 @@
 import { findingsTable } from '../../report/findings-table.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { isInstrumentCell, overheadSweep, type OverheadCell } from './parameters.ts';
-import {
-  instrumentFindingRows,
-  instrumentFindings,
-  instrumentPlot,
-  instrumentTable,
-} from './report/instruments.ts';
+import { instrumentFindingRows, instrumentFindings, instrumentTable } from './report/instruments.ts';
+import { lead } from './report/lead.ts';
 import type { OverheadCells } from './report/measured.ts';
 import { opFindingRows, opFindings, opPlot, opTable } from './report/ops.ts';
 import { overheadResult } from './result.ts';
@@ -25,6 +21,7 @@ export const overheadBenchmark = defineBenchmark({
     return profile.deviceMs.map((profiledMs, round) => profiledMs + memory.deviceMs[round]!);
   },
   table: everyFinding,
+  lead,
   findings: [opFindings, instrumentFindings],
   sections: [
     { id: 'ops', title: 'Ops', blocks: [opTable, opPlot] },
@@ -37,7 +34,7 @@ export const overheadBenchmark = defineBenchmark({
           'goes before each. A step is timed from an idle device to an idle device; what an instrument takes before and ' +
           'after it is in the column Read-out.',
       ],
-      blocks: [instrumentTable, instrumentPlot],
+      blocks: [instrumentTable],
     },
   ],
 });

@@ -9,8 +9,10 @@ import {
   accuracyFinding,
   dtypeFinding,
   lossFinding,
+  memoryFinding,
   speedFindings,
 } from './report/findings.ts';
+import { lead } from './report/lead.ts';
 import { listFindings } from './report/listed-findings.ts';
 import { cellsOf, type PrecisionCells } from './report/measured.ts';
 import { lossPlot, speedPlot } from './report/plots.ts';
@@ -36,7 +38,11 @@ export const precisionBenchmark = defineBenchmark({
   peakBytes: (result) => (result.study === 'speed' ? result.memory.peakAllocatedBytes : null),
   table: (cells) => findingsTable('findings', 'Mixed precision', listFindings(cells)),
   overview: [speedNotes],
-  findings: [accumulationFinding, dtypeFinding, accuracyFinding, speedFindings, lossFinding],
+  lead,
+  findings: [
+    ...[speedFindings, memoryFinding, accuracyFinding],
+    ...[accumulationFinding, lossFinding, dtypeFinding],
+  ],
   sections: [
     {
       id: 'study-accumulation',

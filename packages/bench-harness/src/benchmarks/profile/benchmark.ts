@@ -5,7 +5,7 @@ import { compiledTables } from './report/compiled-table.ts';
 import { kernelTimeCheckTables } from './report/kernel-time-check.ts';
 import { besidePeerTables, topKernelsTables } from './report/peer-tables.ts';
 import { rangeLevelTables } from './report/range-levels.ts';
-import { claim, explainExecutions, leadChart } from './report/lead.ts';
+import { explainExecutions, lead } from './report/lead.ts';
 import { cellSections, profileNotes } from './report/sections.ts';
 import { emptySelections, profileSummary } from './report/summary.ts';
 import { attentionTables, kernelTable, matmulTables, stepTables } from './report/tables.ts';
@@ -32,7 +32,7 @@ export const profileBenchmark = defineBenchmark({
     (cells) => emptySelections(cells).map((text) => ({ kind: 'note', text })),
   ],
   findings: [emptySelections, profileSummary],
-  ...{ chart: leadChart, claim },
+  lead,
   sections: [
     {
       id: 'profile',

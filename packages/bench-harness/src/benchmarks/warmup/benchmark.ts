@@ -1,7 +1,7 @@
 import { defineBenchmark } from '../define-benchmark.ts';
 import { e2eResult } from '../e2e/result.ts';
 import { warmupSweep } from './parameters.ts';
-import { stepPlots, warmupFindings, warmupTable } from './report.ts';
+import { lead, stepPlots, warmupFindings, warmupTable } from './report.ts';
 
 /** How much the steps before those that count matter: each number of them in a process of its own. */
 export const warmupBenchmark = defineBenchmark({
@@ -13,6 +13,7 @@ export const warmupBenchmark = defineBenchmark({
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: ({ work }, { dtype }) => ({ phases: Object.values(work), dtype }),
   table: warmupTable,
+  lead,
   findings: [warmupFindings],
   sections: [
     {

@@ -2,9 +2,11 @@ import { formatDuration, formatRatio, type Block, type Plot } from '@roofline/re
 import { canonicalJson } from '../../records/json.ts';
 import { tableOf, type ColumnOf } from '../../report/declared-table.ts';
 import { measuredOf, type Measured, type Measurement } from '../../report/measurement.ts';
+import { ratioLead, type Lead } from '../../report/lead.ts';
+import { ratioRange } from '../../report/ratio-chart.ts';
 import { plotsOf, liesFarApart } from '../../report/series.ts';
 import { column, timeColumns } from '../../report/standard-columns.ts';
-import { cellWords } from '../../parameters/cell-names.ts';
+import { cellNames } from '../../parameters/cell-names.ts';
 import type { E2eResult } from '../e2e/result.ts';
 import { warmupCellParameters, type WarmupCell } from './parameters.ts';
 
@@ -20,9 +22,13 @@ interface Study {
 
 function studies(cells: Cells): Study[] {
   const groups = Map.groupBy(cells, ({ cell }) => canonicalJson({ ...cell, warmup: 0 }));
-  const keys = Object.keys(warmupCellParameters).filter((key) => key !== 'warmup');
+  const names = cellNames(
+    warmupCellParameters,
+    cells.map(({ cell }) => cell),
+    Object.keys(warmupCellParameters).filter((key) => key !== 'warmup'),
+  );
   return [...groups.values()].map((group) => ({
-    name: cellWords(warmupCellParameters, group[0]!.cell, keys).join(', '),
+    name: names.name(group[0]!.cell),
     cells: group.toSorted((a, b) => a.cell.warmup - b.cell.warmup),
   }));
 }
@@ -55,22 +61,75 @@ export function warmupTable(cells: Cells) {
   );
 }
 
-/** None for a study of fewer than two numbers of warm-up steps. */
+/** The fewest and the most warm-up steps of a study, and the means of all of it over that after the most. */
+interface Contrast {
+  readonly name: string;
+  readonly measured: readonly MeasuredWarmup[];
+  readonly coldest: MeasuredWarmup;
+  readonly warmest: MeasuredWarmup;
+  readonly ratios: readonly number[];
+}
+
+/** Null for a study of fewer than two numbers of warm-up steps. */
+function contrast({ name, cells }: Study): Contrast | null {
+  const measured = measuredOf(cells);
+  const [coldest, warmest] = [measured[0], measured.at(-1)];
+  if (!coldest || !warmest || coldest === warmest) return null;
+  const ratios = measured.map(({ time }) => time!.mean / warmest.time!.mean);
+  return { name, measured, coldest, warmest, ratios };
+}
+
+/** What the first step takes; and of each study from how many warm-up steps on it no longer matters. None for a study of one. */
 export function warmupFindings(cells: Cells): string[] {
-  return studies(cells).flatMap((study) => {
-    const measured = measuredOf(study.cells);
-    const [coldest, warmest] = [measured[0], measured.at(-1)];
-    if (!coldest || !warmest || coldest === warmest) return [];
-    const ratios = measured.map(({ time }) => time!.mean / warmest.time!.mean);
-    const first = coldest.samplesMs[0]!;
-    const steady = measured[1 + ratios.findLastIndex((ratio) => Math.abs(ratio - 1) > 0.05)]!;
-    const settles = steady === warmest ? '' : `; from ${stepCount(steady)} on it is within 5 %`;
-    return [
-      `Warm-up (${study.name}): after ${stepCount(coldest)} the mean step takes **${formatRatio(ratios[0]!)}** the time ` +
-        `that it takes after ${stepCount(warmest)}${settles}; the first step alone takes ` +
-        `${formatRatio(first / warmest.time!.median)} the median (${formatDuration(first)}).`,
-    ];
-  });
+  const contrasted = studies(cells).flatMap((study) => contrast(study) ?? []);
+  return [...firstStepFinding(contrasted), ...contrasted.map(settlingFinding)];
+}
+
+function firstStepFinding(contrasted: readonly Contrast[]): string[] {
+  const firsts = contrasted.map(({ coldest, warmest }) => ({
+    ms: coldest.samplesMs[0]!,
+    ratio: coldest.samplesMs[0]! / warmest.time!.median,
+  }));
+  if (firsts.length === 0) return [];
+  const inOrder = firsts.map(({ ms }) => ms).sort((a, b) => a - b);
+  const times = [...new Set([inOrder[0]!, inOrder.at(-1)!].map((ms) => formatDuration(ms)))].join(' to ');
+  const ratios = ratioRange(firsts.map(({ ratio }) => ratio));
+  return [`The first step that counts takes **${ratios}** of the median (${times}).`];
+}
+
+function settlingFinding({ name, measured, coldest, warmest, ratios }: Contrast): string {
+  const steady = measured[1 + ratios.findLastIndex((ratio) => Math.abs(ratio - 1) > 0.05)]!;
+  const settles = steady === warmest ? '' : `; from ${stepCount(steady)} on it is within 5 %`;
+  return (
+    `After ${stepCount(coldest)} the mean step of ${name} takes **${formatRatio(ratios[0]!)}** the time that it takes ` +
+    `after ${stepCount(warmest)}${settles}.`
+  );
+}
+
+/** The mean step after each number of warm-up steps beside that after the most. */
+export function lead(cells: Cells): Lead | null {
+  const found = studies(cells).flatMap((study) => contrast(study) ?? []);
+  const counts = [...new Set(found.map(({ warmest }) => stepCount(warmest)))];
+  const theirs = counts.length === 1 ? counts[0]! : 'Most warm-up';
+  const fewest = new Set(found.map(({ coldest }) => stepCount(coldest)));
+  const after = fewest.size === 1 ? [...fewest][0]! : 'the fewest warm-up steps';
+  const coldRatios = found.map(({ ratios }) => ratios[0]!);
+  return ratioLead(
+    {
+      ...{ title: `Mean steps beside those after ${counts.join(' or ')}`, ours: 'Mean', theirs },
+      caption:
+        'Mean device time of the steps that count, each number of warm-up steps in a process of its own.',
+      parameters: warmupCellParameters,
+      named: [...['size', 'context', 'batch', 'mode', 'dtype', 'attention', 'execution'], 'warmup'],
+    },
+    found.flatMap(({ measured, warmest }) =>
+      measured
+        .filter((each) => each !== warmest)
+        .map(({ cell, time }) => ({ cell, ours: time!.mean, theirs: warmest.time!.mean })),
+    ),
+    () =>
+      `After ${after} a mean step takes ${ratioRange(coldRatios)} of its time after ${counts.join(' or ')}`,
+  );
 }
 
 function stepCount({ cell: { warmup } }: WarmupMeasurement): string {

@@ -90,7 +90,7 @@ describe('the report of collectives', () => {
     const bandwidth = plots.find(({ id }) => id === 'busbw-by-size-allreduce-float32-4')!;
     expect(bandwidth.references).toEqual([{ label: 'what a link reaches', y: 3 }]);
     expect(bandwidth.series.map(({ name }) => name)).toEqual(['gloo', 'PyTorch gloo']);
-    expect(bandwidth.series[0]!.points.at(-1)).toMatchObject({ x: 1000, y: null, note: 'out-of-memory' });
+    expect(bandwidth.series[0]!.points.at(-1)).toMatchObject({ x: 1000, y: null, note: 'out of memory' });
   });
 
   it('sums up, and can be rendered', () => {

@@ -67,7 +67,7 @@ describe('the attention benchmark', () => {
     expect(plain!.points.map(({ x, y, note }) => [x, y, note])).toEqual([
       [64, 1, undefined],
       [128, 4, undefined],
-      [256, null, 'out-of-memory'],
+      [256, null, 'out of memory'],
     ]);
   });
 

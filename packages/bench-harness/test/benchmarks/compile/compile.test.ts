@@ -155,15 +155,33 @@ describe('roofline compile', () => {
       record(),
       record({ nodes: 30, compilation: { calls: 2, durationMs: 20 } }, 'forward'),
     ]);
+    expect(report.title).toBe('A compiled step runs 0.76× to 0.91× of the kernels of its ops');
+    expect(report.chart).toMatchObject({
+      ...{ kind: 'ratios', value: 'number', ours: 'After', theirs: 'Before' },
+      rows: [
+        { names: ['train-step'], ours: 25, theirs: 33 },
+        { names: ['forward'], ours: 30, theirs: 33 },
+      ],
+    });
     expect(report.summary).toEqual([
-      'Fusing leaves **0.76×** for small, train-step to **0.91×** for small, forward as many kernels.',
-      'Compiling takes **150 ms** for small, train-step to **20.0 ms** for small, forward.',
-      'With no kernel compiled yet it takes **900 ms** for small, train-step to small, forward; with all of them in the ' +
-        'cache, **200 ms** for small, train-step to small, forward.',
+      'Fusing leaves **0.76×** for small, train-step to **0.91×** for small, forward of the kernels of a step.',
+      'A program works in **0.75×** for small, train-step to small, forward of the memory of its ops run eagerly.',
+      'Compiling takes **150 ms** for small, train-step to **20.0 ms** for small, forward; with no kernel compiled yet ' +
+        '**900 ms** for small, train-step to small, forward, with all of them in the cache **200 ms** for small, ' +
+        'train-step to small, forward.',
     ]);
     const html = renderHtml(report);
     for (const text of ['What was fused', 'Program of small, train-step', 'mul + add'])
       expect(html).toContain(text);
+  });
+
+  it('leads with launches where fusing leaves as many nodes, as on the CPU', () => {
+    const { title, chart } = compileBenchmark.toReport([
+      record({ nodes: 33, launches: 7 }),
+      record({ nodes: 33, launches: 14 }, 'forward'),
+    ]);
+    expect(title).toBe('A compiled step takes 0.25× to 0.50× as many launches as it has calls');
+    expect(chart).toMatchObject({ ours: 'Launches', theirs: 'Calls' });
   });
 
   it('is compiled in any case', async () => {

@@ -222,6 +222,23 @@ describe('the tables', () => {
     expect(ddpBenchmark.toReport([failed]).sections[0]!.blocks).toHaveLength(1);
   });
 
+  it('without a peer lead with what communication adds to a pass', () => {
+    const ofMode = (mode: DdpCell['mode'], worldSize = 2) => {
+      const { result, ...rest } = record({ mode, worldSize });
+      return { ...rest, result: { ...result, peer: null } };
+    };
+    const { title, chart } = ddpBenchmark.toReport([ofMode('overlap'), ofMode('flat')]);
+    expect(title).toBe('With communication a pass takes 1.10× of its time without');
+    expect(chart).toMatchObject({
+      ...{ kind: 'ratios', ours: 'With', theirs: 'Without', heads: ['Mode'] },
+      rows: [
+        { names: ['overlap'], ours: 33, theirs: 30 },
+        { names: ['flat'], ours: 33, theirs: 30 },
+      ],
+    });
+    expect(ddpBenchmark.toReport([ofMode('overlap', 1)]).title).toBe('Data-parallel training');
+  });
+
   it('sum up in a sentence', () => {
     expect(ddpBenchmark.toReport([record()]).summary[0]).toContain(
       'its communication takes 10.0 ms alone and adds 3.00 ms; 75.0 % of it ran alongside computation.',

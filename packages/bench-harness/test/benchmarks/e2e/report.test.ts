@@ -120,7 +120,7 @@ describe('e2e report', () => {
       ['backward', expect.closeTo(6)],
       ['optimizer', expect.closeTo(1)],
     ]);
-    expect(plot.series[0]!.points[1]).toEqual({ x: 'xl', y: null, note: 'out-of-memory' });
+    expect(plot.series[0]!.points[1]).toEqual({ x: 'xl', y: null, note: 'out of memory' });
   });
 
   it('draws times of very different sizes on a logarithmic axis', () => {
@@ -315,7 +315,7 @@ describe('e2e report', () => {
     expect(renderTerminal(e2eBenchmark.toTable(records), { width: 200 })).toContain('xl');
     const plot = report.sections.flatMap(({ blocks }) => blocks).find((block) => block.kind === 'plot')!;
     const points = plot.series.find(({ name }) => name === 'train-step')!.points;
-    expect(points[1]).toEqual({ x: 'xl', y: null, note: 'out-of-memory' });
+    expect(points[1]).toEqual({ x: 'xl', y: null, note: 'out of memory' });
   });
 
   it('renders, alone and joined with another device', async () => {

@@ -104,6 +104,8 @@ describe('roofline memory on the CPU', () => {
         /^1 of \d+ cells could not be measured: custom .* context 4 .* \(out of memory\)\.$/,
       ),
     );
+    expect(report.title).toMatch(/^The peak of a float32 training step is [\d.]+× to [\d.]+× its weights$/);
+    expect(report.chart).toMatchObject({ kind: 'ratios', value: 'bytes', ours: 'Peak', theirs: 'Weights' });
     // A busy machine adds a note, which has no id.
     const blocks = report.sections.flatMap((section) => section.blocks.filter((block) => 'id' in block));
     expect(blocks.map((block) => block.id)).toEqual([

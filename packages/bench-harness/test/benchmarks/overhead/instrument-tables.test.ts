@@ -1,3 +1,4 @@
+import type { RatioPlot } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { overheadBenchmark } from '../../../src/benchmarks/overhead/benchmark.ts';
 import type { InstrumentResult } from '../../../src/benchmarks/overhead/result.ts';
@@ -69,23 +70,26 @@ describe('the overhead of instruments', () => {
     expect(memory!['microsecondsPerEvent']).toBeCloseTo(1);
   });
 
-  it('is described in sentences with what was dropped, and plotted over 1', () => {
-    const { summary, sections } = overheadBenchmark.toReport([instrumentRecord()]);
-    const several = overheadBenchmark.toReport([instrumentRecord(), instrumentRecord({}, { size: 'large' })]);
-    expect(summary[0]).toMatch(
-      /^Profiling adds \*\*10.0 %\*\* to the time of a train step \(95 % interval 9.* %\); \*\*4\*\* records were dropped\.$/,
-    );
-    expect(summary[1]).toMatch(/^A profiler at rest adds \*\*2.00 %\*\* .*\)\.$/);
-    expect(summary[2]).toMatch(/^Recording memory adds \*\*5.00 %\*\* .*\)\.$/);
-    expect(sections.map(({ id }) => id)).toEqual(['instruments']);
-    const plot = several.sections[0]!.blocks.find((block) => block.kind === 'plot')!;
-    expect(plot.references).toEqual([{ label: 'off', y: 1 }]);
-    expect(plot.series.map(({ points }) => points.map(({ x, y }) => [x, y]))).toEqual([
-      ...[1.1, 1.02, 1.05].map((ratio) => [
-        ['small', ratio],
-        ['large', ratio],
-      ]),
+  it('leads, step by step under each beside those without, and is described with what was dropped', () => {
+    const { title, chart, summary, sections } = overheadBenchmark.toReport([opRecord(), instrumentRecord()]);
+    expect(title).toBe('Under an instrument a training step takes 1.02× to 1.10× of its time without');
+    expect(chart).toMatchObject({ kind: 'ratios', ours: 'On', theirs: 'Off', heads: ['Instrument'] });
+    const [row] = (chart as RatioPlot).rows;
+    expect(row).toMatchObject({ names: ['profiling'], ours: 11, theirs: 10 });
+    expect(row!.low).toBeLessThan(1.1);
+    expect((chart as RatioPlot).rows.map(({ names }) => names[0])).toEqual([
+      'profiling',
+      'a profiler at rest',
+      'recording memory',
     ]);
+    expect(summary).toHaveLength(2);
+    expect(summary[1]).toMatch(
+      new RegExp(
+        '^To the time of a train step profiling adds \\*\\*10.0 %\\*\\* \\(95 % interval 9.* %\\); a profiler at rest adds ' +
+          '\\*\\*2.00 %\\*\\* .*\\); recording memory adds \\*\\*5.00 %\\*\\* .*\\)\\. \\*\\*4\\*\\* records were dropped\\.$',
+      ),
+    );
+    expect(sections.map(({ id }) => id)).toEqual(['ops', 'instruments']);
   });
 
   it('of several models is described from the first to the last', () => {
@@ -93,7 +97,7 @@ describe('the overhead of instruments', () => {
       instrumentRecord(),
       instrumentRecord({}, { size: 'large' }),
     ]);
-    expect(summary[2]).toContain('adds **5.00 %** for small to large');
+    expect(summary[0]).toContain('recording memory adds **5.00 %** for small to large');
   });
 
   it('is a gap where a cell failed', () => {

@@ -27,7 +27,7 @@ const precisionSummary = (records: readonly CellRecord[]) => precisionBenchmark.
 const dtypes = (torch: JsonObject) =>
   record({ study: 'dtypes', dtype: 'bfloat16' }, { ours: toyDtypes, torch });
 
-const accuracy = (size: string, gradients: number) =>
+const accuracy = (size: string, gradients: number | null) =>
   record(
     { ...toyCell, size, study: 'accuracy', mode: 'forward-backward', dtype: 'bfloat16' },
     {
@@ -49,9 +49,19 @@ describe('the summary of the precision studies', () => {
   });
 
   it('compares the errors with those of PyTorch', () => {
-    expect(precisionSummary([accuracy('small', 0.009), accuracy('xl', 0.012)])).toEqual([
-      "Against float64 the gradients' error is **0.90×** for small to **1.20×** for xl that of " +
-        'PyTorch under the same autocast.',
+    const { title, chart, summary } = precisionBenchmark.toReport([
+      accuracy('small', 0.009),
+      accuracy('xl', 0.012),
+    ]);
+    expect(title).toBe("Gradients under autocast have 0.90× to 1.20× of the error of PyTorch's");
+    expect(chart).toMatchObject({
+      value: 'number',
+      theirs: 'PyTorch',
+      rows: [{ ours: 0.009 }, { ours: 0.012 }],
+    });
+    expect(summary).toEqual([
+      "The gradients' distance from float64's, over that of PyTorch under the same autocast, is **0.90×** for small to " +
+        '**1.20×** for xl.',
     ]);
   });
 
@@ -80,7 +90,17 @@ describe('the summary of the precision studies', () => {
     expect(precisionSummary(records)).toEqual([
       '`bfloat16` runs `train-step` at **2.83×** (2.00× for small, batch 2, 4.00× for small, batch 8) the ' +
         'speed of float32, in the geometric mean over the sizes.',
+      'Peak memory under autocast is **1.00×** of that in float32.',
     ]);
+    const { title, chart } = precisionBenchmark.toReport(records);
+    expect(title).toBe('A bfloat16 training step takes 0.25× to 0.50× of the time of a float32 one');
+    expect(chart).toMatchObject({
+      ...{ ours: 'Autocast', theirs: 'float32' },
+      rows: [
+        { names: ['2'], ours: 5, theirs: 10 },
+        { names: ['8'], ours: 10, theirs: 40 },
+      ],
+    });
     const blocks = precisionBenchmark.toReport(records).sections.flatMap((section) => section.blocks);
     const [plot] = blocks.filter((block): block is Plot => block.kind === 'plot' && block.id === 'speed-ups');
     expect(plot!.series[0]!.points.map(({ x }) => x)).toEqual(['small, batch 2', 'small, batch 8']);
@@ -98,6 +118,26 @@ describe('the summary of the precision studies', () => {
       'small, context 32, gradients',
     ]);
   });
+});
+
+it('a diverged gradient has no ratio, and does not stand in the way of the others', () => {
+  const { title, chart } = precisionBenchmark.toReport(
+    [0.009, null, 0.012].map((error, index) => accuracy(['small', 'large', 'xl'][index]!, error)),
+  );
+  expect(title).toContain('0.90× to 1.20×');
+  expect(chart).toMatchObject({ rows: [{ ours: 0.009 }, { ours: null }, { ours: 0.012 }] });
+});
+
+it('without speed and accuracy the losses lead', () => {
+  const loss = (dtype: string, last: number) =>
+    record({ study: 'loss', dtype, execution: 'eager' }, { losses: [5, last], skipped: 0 });
+  const { title, chart, sections } = precisionBenchmark.toReport([
+    loss('float32', 0.5),
+    loss('bfloat16', 0.55),
+  ]);
+  expect(title).toBe('Training in lower precision ends at 1.10× of the loss of float32');
+  expect(chart!.id).toBe('loss-curves');
+  expect(sections.at(-1)!.blocks.map(({ kind }) => kind)).toEqual(['table']);
 });
 
 it('a run that diverges, or learns all there is, is reported', async () => {

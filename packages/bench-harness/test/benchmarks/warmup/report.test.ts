@@ -25,16 +25,27 @@ describe('the warm-up study', () => {
   });
 
   it('says how much warm-up matters, and from when on it does not', () => {
-    expect(warmupBenchmark.toReport(records).summary).toEqual([
-      'Warm-up (small, context 16, batch 2, train-step, float32): after 0 warm-up steps the mean step takes ' +
-        '**3.30×** the time that it takes after 5 warm-up steps; from 2 warm-up steps on it is within 5 %; ' +
-        'the first step alone takes 10.0× the median (100 ms).',
+    const { title, chart, summary } = warmupBenchmark.toReport(records);
+    expect(title).toBe('After 0 warm-up steps a mean step takes 3.30× of its time after 5 warm-up steps');
+    expect(chart).toMatchObject({
+      ...{ ours: 'Mean', theirs: '5 warm-up steps', heads: ['Warm-up'] },
+      rows: [
+        { names: ['0'], ours: 33, theirs: 10 },
+        { names: ['2'], ours: expect.closeTo(10.05), theirs: 10 },
+      ],
+    });
+    expect(summary).toEqual([
+      'The first step that counts takes **10.0×** of the median (100 ms).',
+      'After 0 warm-up steps the mean step of small takes **3.30×** the time that it takes after 5 warm-up steps; from 2 ' +
+        'warm-up steps on it is within 5 %.',
     ]);
-    expect(warmupBenchmark.toReport(records.slice(0, 1)).summary).toEqual([]);
+    const alone = warmupBenchmark.toReport(records.slice(0, 1));
+    expect(alone).toMatchObject({ title: 'Warm-up', summary: [] });
+    expect(alone.chart).toBeUndefined();
   });
 
   it('says from when on all are within 5 %, not which is the first that is', () => {
-    const [sentence] = warmupBenchmark.toReport([
+    const [, sentence] = warmupBenchmark.toReport([
       ofWarmup(0, [10, 10]),
       ofWarmup(1, [15, 15]),
       ofWarmup(2, [10.1, 10.1]),

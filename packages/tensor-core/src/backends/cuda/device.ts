@@ -49,6 +49,8 @@ export class CudaDevice extends Gpu implements Device {
   /**
    * Allocates at `address`, a multiple of 512 inside free memory of the current pool. Throws a DeviceError where it is not
    * free.
+   *
+   * @internal
    */
   allocateAt(address: number, byteLength: number): Block {
     const block = this.parts.memory.allocateStorageAt(address, byteLength);
@@ -62,12 +64,20 @@ export class CudaDevice extends Gpu implements Device {
     this.parts.memory.freeStorage(buffer);
   }
 
-  /** Called with memory inside a block that holds nothing any more; where freed memory is poisoned, it is filled as well. */
+  /**
+   * Called with memory inside a block that holds nothing any more; where freed memory is poisoned, it is filled as well.
+   *
+   * @internal
+   */
   discard(address: number, byteLength: number): void {
     this.parts.memory.poison(address, byteLength);
   }
 
-  /** Makes the current stream wait now for everything that freed memory depends on, because a capture cannot. */
+  /**
+   * Makes the current stream wait now for everything that freed memory depends on, because a capture cannot.
+   *
+   * @internal
+   */
   awaitFreedMemory(): void {
     this.parts.memory.allocator.endFences();
   }
@@ -89,13 +99,21 @@ export class CudaDevice extends Gpu implements Device {
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
-  /** What captures ops as graphs of this device; internal. */
+  /**
+   * What captures ops as graphs of this device.
+   *
+   * @internal
+   */
   get internals(): DeviceInternals {
     const { driver, launcher, builder } = this.parts;
     return { device: this, driver, launcher, lowering: this.#lowering, builder };
   }
 
-  /** Makes everything queued on other streams from now on wait for what is queued on the current one so far. */
+  /**
+   * Makes everything queued on other streams from now on wait for what is queued on the current one so far.
+   *
+   * @internal
+   */
   holdBackOtherStreams(): void {
     this.parts.streams.holdBackOthers();
   }

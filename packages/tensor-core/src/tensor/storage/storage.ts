@@ -42,7 +42,11 @@ export class Storage {
   #parameters: ParameterRegions | null = null;
   #holds: Set<Hold> | null = null;
   #buffer: DeviceBuffer;
-  /** If the buffer is only lent, gives this storage memory of its own, with the same elements. */
+  /**
+   * If the buffer is only lent, gives this storage memory of its own, with the same elements.
+   *
+   * @internal
+   */
   settle: (() => void) | null = null;
   #handles = 0;
   #watchers = 0;

@@ -1,5 +1,5 @@
-import type { RatioPlot } from '@roofline/reports';
-import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
+import { ratioLead, type Lead } from '../../../report/lead.ts';
+import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { collectiveParameters } from '../parameters.ts';
 import { mainOf, overPeer, type CollectiveSide } from './measured.ts';
 
@@ -11,29 +11,24 @@ function besidePeer(sides: Sides): ComparedCell[] {
     const [inverse, own] = [overPeer(side), mainOf(side)];
     if (!inverse || !own) return [];
     const ratio = { ratio: 1 / inverse.ratio, low: 1 / inverse.high, high: 1 / inverse.low };
-    return [{ cell: side.cell, oursMs: own.timeMs, theirsMs: own.timeMs * inverse.ratio, ratio }];
+    return [{ cell: side.cell, ours: own.timeMs, theirs: own.timeMs * inverse.ratio, ratio }];
   });
 }
 
-/** What a page begins with; null where no peer was measured. */
-export function leadChart(sides: Sides): RatioPlot | null {
-  const [chart] = ratioCharts(
+/** Null where no peer was measured. */
+export function lead(sides: Sides): Lead | null {
+  const cases = besidePeer(sides);
+  const ops = new Set(cases.map(({ cell }) => cell['op']));
+  const what = ops.size === 1 && ops.has('allreduce') ? 'An all-reduce takes' : 'Collectives take';
+  return ratioLead(
     {
-      ...{ id: 'at-a-glance', title: 'Time of a collective beside torch.distributed' },
+      title: 'Time of a collective beside torch.distributed',
       caption:
         'Time of a call on the slowest rank, the median, over that of PyTorch, both in turn; a pale band is the 95 % interval.',
       ...{ ours: 'Roofline', theirs: 'PyTorch', parameters: collectiveParameters },
       named: ['op', 'bytes', 'ranks', 'dtype', 'backend'],
     },
-    besidePeer(sides),
+    cases,
+    (range) => `${what} ${range} of the time of torch.distributed`,
   );
-  return chart ?? null;
-}
-
-export function claim(sides: Sides): string | null {
-  const cases = besidePeer(sides);
-  if (cases.length === 0) return null;
-  const ops = new Set(cases.map(({ cell }) => cell['op']));
-  const what = ops.size === 1 && ops.has('allreduce') ? 'An all-reduce takes' : 'Collectives take';
-  return `${what} ${ratioRange(ratiosOf(cases))} of the time of torch.distributed`;
 }

@@ -1,7 +1,7 @@
-import type { RatioPlot } from '@roofline/reports';
 import { ratioOfMedians } from '../../../measuring/statistics.ts';
-import { pairsBy, workedOut } from '../../../report/measurement.ts';
-import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
+import { ratioLead, type Lead } from '../../../report/lead.ts';
+import { pairsBy } from '../../../report/measurement.ts';
+import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { attentionParameters } from '../parameters.ts';
 import { timeOf, type AttentionMeasurement } from './measured.ts';
 
@@ -11,7 +11,7 @@ type Cells = readonly AttentionMeasurement[];
 const USUAL_DIMENSION = 64;
 
 /** Flash attention over plain, forward and backward, at one head dimension, compiled where that was measured. */
-const besidePlain = workedOut((cells: Cells): ComparedCell[] => {
+function besidePlain(cells: Cells): ComparedCell[] {
   const pairs = pairsBy(cells, 'attention', 'plain').filter(({ cell }) => cell.cell.attention === 'flash');
   const dimensions = new Set(pairs.map(({ cell }) => cell.cell.headDimension));
   const dimension = dimensions.has(USUAL_DIMENSION) ? USUAL_DIMENSION : [...dimensions][0];
@@ -22,30 +22,23 @@ const besidePlain = workedOut((cells: Cells): ComparedCell[] => {
     .map(({ cell: flash, beside: plain }) => {
       const [ours, theirs] = [timeOf(flash, 'both')!, timeOf(plain, 'both')!];
       return {
-        ...{ cell: flash.cell, oursMs: ours.time.median, theirsMs: theirs.time.median },
+        ...{ cell: flash.cell, ours: ours.time.median, theirs: theirs.time.median },
         ratio: ratioOfMedians(ours.samplesMs, theirs.samplesMs),
       };
     });
-});
+}
 
-/** What a page begins with; null where only one of the two was measured. */
-export function leadChart(cells: Cells): RatioPlot | null {
+/** Null where only one of the two was measured. */
+export function lead(cells: Cells): Lead | null {
   const cases = besidePlain(cells);
-  const [chart] = ratioCharts(
+  return ratioLead(
     {
-      ...{ id: 'at-a-glance', title: 'Flash beside plain attention, forward and backward' },
+      title: 'Flash beside plain attention, forward and backward',
       caption: `Median time of flash attention over that of plain, both of ours; head dimension ${String(cases[0]?.cell['headDimension'])}.`,
       ...{ ours: 'Flash', theirs: 'Plain', parameters: attentionParameters },
       named: ['sequence', 'dtype', 'batch'],
     },
     cases,
+    (range) => `Flash attention takes ${range} of the time of plain attention`,
   );
-  return chart ?? null;
-}
-
-export function claim(cells: Cells): string | null {
-  const ratios = ratiosOf(besidePlain(cells));
-  return ratios.length === 0
-    ? null
-    : `Flash attention takes ${ratioRange(ratios)} of the time of plain attention`;
 }

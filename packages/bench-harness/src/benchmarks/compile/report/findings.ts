@@ -26,20 +26,29 @@ export function kernelFinding(cells: Programs): string[] {
     nodes && nodesBefore ? nodes / nodesBefore : null,
   );
   if (kernels.every(({ value }) => value >= 1)) return [];
-  return [`Fusing leaves ${valuesInWords(kernels, (ratio) => formatRatio(ratio))} as many kernels.`];
+  return [`Fusing leaves ${valuesInWords(kernels, (ratio) => formatRatio(ratio))} of the kernels of a step.`];
 }
 
-export function compileFindings(cells: Programs): string[] {
+/** How much memory a program works in, beside what its ops hold run one by one; on the CPU it plans none. */
+export function arenaFinding(cells: Programs): string[] {
+  const shares = valuesOf(cells, ({ arenaBytes, eagerPeakBytes }) =>
+    arenaBytes > 0 && eagerPeakBytes > 0 ? arenaBytes / eagerPeakBytes : null,
+  );
+  if (shares.length === 0) return [];
+  return [
+    `A program works in ${valuesInWords(shares, (ratio) => formatRatio(ratio))} of the memory of its ops run eagerly.`,
+  ];
+}
+
+export function compileFinding(cells: Programs): string[] {
   const compiling = valuesOf(cells, ({ compilation }) => compilation.durationMs);
   const cold = valuesOf(cells, ({ compileTimes }) => compileTimes?.coldMs);
   const warm = valuesOf(cells, ({ compileTimes }) => compileTimes?.warmMs);
-  return [
-    ...(compiling.length > 0 ? [`Compiling takes ${valuesInWords(compiling, inTime)}.`] : []),
-    ...(cold.length > 0
-      ? [
-          `With no kernel compiled yet it takes ${valuesInWords(cold, inTime)}; with all of them in the cache, ` +
-            `${valuesInWords(warm, inTime)}.`,
-        ]
-      : []),
-  ];
+  if (compiling.length === 0) return [];
+  const apart =
+    cold.length === 0
+      ? ''
+      : `; with no kernel compiled yet ${valuesInWords(cold, inTime)}, with all of them in the cache ` +
+        valuesInWords(warm, inTime);
+  return [`Compiling takes ${valuesInWords(compiling, inTime)}${apart}.`];
 }

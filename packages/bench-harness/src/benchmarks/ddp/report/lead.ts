@@ -1,39 +1,59 @@
-import type { RatioPlot } from '@roofline/reports';
-import { ratioOfMedians } from '../../../measuring/statistics.ts';
-import { measuredOf, workedOut } from '../../../report/measurement.ts';
-import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
+import { ratioOfMedians, summarize } from '../../../measuring/statistics.ts';
+import { ratioLead, type Lead } from '../../../report/lead.ts';
+import { measuredOf } from '../../../report/measurement.ts';
+import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { ddpCellParameters } from '../parameters.ts';
 import type { DdpMeasurement } from './measured.ts';
 
 type Cells = readonly DdpMeasurement[];
 
 /** Our steps beside those of DistributedDataParallel. */
-const besidePeer = workedOut((cells: Cells): ComparedCell[] => {
+function besidePeer(cells: Cells): ComparedCell[] {
   return measuredOf(cells).flatMap(({ cell, time, result: { times, peer } }) => {
     if (peer?.status !== 'ok') return [];
     const ratio = ratioOfMedians(times.stepMs, peer.stepMs);
-    return [{ cell, oursMs: time!.median, theirsMs: time!.median / ratio.ratio, ratio }];
+    return [{ cell, ours: time!.median, theirs: time!.median / ratio.ratio, ratio }];
   });
-});
-
-/** What a page begins with; null where no peer was measured. */
-export function leadChart(cells: Cells): RatioPlot | null {
-  const [chart] = ratioCharts(
-    {
-      ...{ id: 'at-a-glance', title: 'A data-parallel step beside DistributedDataParallel' },
-      caption:
-        'Time of a step on the slowest rank, the median, over that of PyTorch; a pale band is the 95 % interval.',
-      ...{ ours: 'Roofline', theirs: 'PyTorch', parameters: ddpCellParameters },
-      named: ['mode', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
-    },
-    besidePeer(cells),
-  );
-  return chart ?? null;
 }
 
-export function claim(cells: Cells): string | null {
-  const ratios = ratiosOf(besidePeer(cells));
-  return ratios.length === 0
-    ? null
-    : `A data-parallel step takes ${ratioRange(ratios)} of the time of DistributedDataParallel`;
+const common = {
+  parameters: ddpCellParameters,
+  named: ['mode', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
+};
+
+/** Our steps beside those of a peer, else passes with communication beside those without; null for one rank alone. */
+export function lead(cells: Cells): Lead | null {
+  return peerLead(cells) ?? communicationLead(cells);
+}
+
+function peerLead(cells: Cells): Lead | null {
+  return ratioLead(
+    {
+      ...{ ...common, title: 'A data-parallel step beside DistributedDataParallel' },
+      caption:
+        'Time of a step on the slowest rank, the median, over that of PyTorch; a pale band is the 95 % interval.',
+      ...{ ours: 'Roofline', theirs: 'PyTorch' },
+    },
+    besidePeer(cells),
+    (range) => `A data-parallel step takes ${range} of the time of DistributedDataParallel`,
+  );
+}
+
+function communicationLead(cells: Cells): Lead | null {
+  const passes = measuredOf(cells).flatMap(({ cell, result: { times } }): ComparedCell[] => {
+    if (cell.worldSize === 1) return [];
+    const theirs = summarize(times.localMs).median;
+    const ratio = ratioOfMedians(times.synchronizedMs, times.localMs);
+    return [{ cell, ours: theirs * ratio.ratio, theirs, ratio }];
+  });
+  return ratioLead(
+    {
+      ...{ ...common, title: 'Passes with communication beside those without' },
+      caption:
+        'Time of a forward and backward pass on the slowest rank, the median; a pale band is the 95 % interval.',
+      ...{ ours: 'With', theirs: 'Without' },
+    },
+    passes,
+    (range) => `With communication a pass takes ${range} of its time without`,
+  );
 }

@@ -1,7 +1,8 @@
-import { formatPercent, type Drawing, type RatioPlot } from '@roofline/reports';
+import { formatPercent, type RatioPlot } from '@roofline/reports';
 import { ratioOfMedians } from '../../../measuring/statistics.ts';
+import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
-import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
+import { ratioCharts, type ComparedCell, type Comparison } from '../../../report/ratio-chart.ts';
 import { statusInWords } from '../../../report/values-in-words.ts';
 import { e2eDtypes, modes, stepNames, stepParameters, type E2eCell, type Mode } from '../parameters.ts';
 import { peerOfExecution, peerTitles } from '../../../peer/kinds.ts';
@@ -32,7 +33,7 @@ const byWorth = {
 } as const;
 
 /** Steps that differ in nothing but the model and its tokens: of the fullest mode, and of the best way that is there. */
-export function leadSteps<Step extends StepMeasurement>(steps: readonly Step[]): readonly Step[] {
+export function leadSteps<Step extends { readonly cell: E2eCell }>(steps: readonly Step[]): readonly Step[] {
   const ways = Object.entries({ mode: modes, ...byWorth }) as [keyof E2eCell, readonly string[]][];
   const lead = ways.reduce((chosen, [key, values]) => {
     const best = values.findLast((value) => chosen.some(({ cell }) => cell[key] === value));
@@ -46,7 +47,7 @@ function comparedWithPeer(step: StepMeasurement): ComparedCell {
   const side = result === null ? null : peerOf(step as MeasuredStep);
   const peer = result?.peer;
   return {
-    ...{ cell, oursMs: time?.median ?? null, theirsMs: side?.time.median ?? null },
+    ...{ cell, ours: time?.median ?? null, theirs: side?.time.median ?? null },
     ...(side && { ratio: side.ratio }),
     ...(peer &&
       peer.status !== 'ok' && {
@@ -63,24 +64,22 @@ export function peerCharts(steps: Steps): RatioPlot[] {
       const those = besidePeer(steps).filter(({ cell }) => cell.dtype === dtype && cell.mode === mode);
       const title = `${modeNames[mode].title}, ${dtype}`;
       if (those.length === lead.size && those.every((step) => lead.has(step))) return [];
-      return peerChart(`ratio-to-pytorch-${mode}-${dtype}`, title, those);
+      const id = `ratio-to-pytorch-${mode}-${dtype}`;
+      return ratioCharts({ ...besidePeers(title, those), id }, those.map(comparedWithPeer));
     }),
   );
 }
 
-function peerChart(id: string, title: string, steps: Steps): RatioPlot[] {
+function besidePeers(title: string, steps: Steps): Omit<Comparison, 'id'> {
   const titles = titlesOf(steps);
   const theirs = titles.length === 1 ? titles[0]! : 'Strongest peer';
   const ways = [...new Set(steps.map(({ cell }) => cell.peerExecution))].join(' and ');
-  return ratioCharts(
-    {
-      ...{ id, title, named, parameters: stepParameters, ours: 'Roofline', theirs },
-      caption:
-        `Median time of a step over that of ${titles.join(' or ')} (${ways}), steps of both in turn; a pale band is the 95 % interval.` +
-        sharedWords(steps),
-    },
-    steps.map(comparedWithPeer),
-  );
+  return {
+    ...{ title, named, parameters: stepParameters, ours: 'Roofline', theirs },
+    caption:
+      `Median time of a step over that of ${titles.join(' or ')} (${ways}), steps of both in turn; a pale band is the 95 % interval.` +
+      sharedWords(steps),
+  };
 }
 
 /** Compiled steps with an eager one next to them. */
@@ -96,34 +95,48 @@ function comparedWithEager({
   time,
   overEager,
 }: ReturnType<typeof compiledSteps>[number]): ComparedCell {
-  const oursMs = time!.median;
-  return { cell, oursMs, theirsMs: oursMs / overEager.ratio, ratio: overEager };
+  const ours = time!.median;
+  return { cell, ours, theirs: ours / overEager.ratio, ratio: overEager };
 }
 
-/** What a page begins with: ours beside the strongest peer's, else compiled beside eager, else the share of the roof. */
-export function leadChart(steps: Steps): Drawing | null {
-  const [id, beside, compiled] = [
-    'at-a-glance',
-    leadSteps(besidePeer(steps)),
-    leadSteps(compiledSteps(steps)),
-  ];
-  const [chart] = [
-    ...peerChart(id, `${titleOf(beside)} beside ${titlesOf(beside).join(' and ')}`, beside),
-    ...ratioCharts(
-      {
-        ...{ id, title: `${titleOf(compiled)}, compiled beside eager`, named, parameters: stepParameters },
-        ...{ ours: 'Compiled', theirs: 'Eager' },
-        caption:
-          'Median time of a compiled step over that of an eager one; a pale band is the 95 % interval.' +
-          sharedWords(compiled),
-      },
-      compiled.map(comparedWithEager),
-    ),
-    ...roofPlot(leadSteps(steps), ({ cell }) => stepNames(leadSteps(steps)).name(cell)).map((plot) => ({
-      ...{ ...plot, id },
-    })),
-  ];
-  return chart ?? null;
+/** Ours beside the strongest peer's, else compiled beside eager, else the share of the roof; null where nothing was measured. */
+export function lead(steps: Steps): Lead | null {
+  return strongestLead(leadSteps(besidePeer(steps))) ?? compiledLead(steps) ?? roofLead(steps);
+}
+
+function strongestLead(beside: Steps): Lead | null {
+  return ratioLead(
+    besidePeers(`${titleOf(beside)} beside ${titlesOf(beside).join(' and ')}`, beside),
+    beside.map(comparedWithPeer),
+    (range) => `${aStep(beside)} takes ${range} of the time of ${peerName(beside)}`,
+  );
+}
+
+function compiledLead(steps: Steps): Lead | null {
+  const compiled = leadSteps(compiledSteps(steps));
+  return ratioLead(
+    {
+      ...{ title: `${titleOf(compiled)}, compiled beside eager`, named, parameters: stepParameters },
+      ...{ ours: 'Compiled', theirs: 'Eager' },
+      caption:
+        'Median time of a compiled step over that of an eager one; a pale band is the 95 % interval.' +
+        sharedWords(compiled),
+    },
+    compiled.map(comparedWithEager),
+    (range) => `${aStep(compiled)} takes ${range} of an eager one's time`,
+  );
+}
+
+function roofLead(steps: Steps): Lead | null {
+  const measured = leadSteps(measuredOf(steps));
+  const shares = measured.flatMap(({ roofShare }) => roofShare ?? []);
+  if (shares.length === 0) return null;
+  const [least, most] = [formatPercent(Math.min(...shares)), formatPercent(Math.max(...shares))];
+  const claim = `${aStep(measured)} reaches ${least === most ? least : `${least} to ${most}`} of the roof`;
+  const drawn = leadSteps(steps);
+  const names = stepNames(drawn);
+  const [plot] = roofPlot(drawn, ({ cell }) => names.name(cell));
+  return { claim, ...(plot && { chart: { ...plot, id: 'at-a-glance' } }) };
 }
 
 function titleOf(steps: Steps): string {
@@ -134,24 +147,6 @@ function titleOf(steps: Steps): string {
 function sharedWords(steps: Steps): string {
   const { shared } = stepNames(steps);
   return shared === '' ? '' : ` All: ${shared}.`;
-}
-
-/** What the chart shows, in a sentence; null where nothing was measured. */
-export function claim(steps: Steps): string | null {
-  const beside = leadSteps(besidePeer(steps));
-  const overPeer = ratiosOf(beside.map(comparedWithPeer));
-  if (overPeer.length > 0)
-    return `${aStep(beside)} takes ${ratioRange(overPeer)} of the time of ${peerName(beside)}`;
-  const compiled = leadSteps(compiledSteps(steps));
-  if (compiled.length > 0) {
-    const ratios = ratiosOf(compiled.map(comparedWithEager));
-    return `${aStep(compiled)} takes ${ratioRange(ratios)} of an eager one's time`;
-  }
-  const lead = leadSteps(measuredOf(steps));
-  const shares = lead.flatMap(({ roofShare }) => roofShare ?? []);
-  if (shares.length === 0) return null;
-  const [least, most] = [formatPercent(Math.min(...shares)), formatPercent(Math.max(...shares))];
-  return `${aStep(lead)} reaches ${least === most ? least : `${least} to ${most}`} of the roof`;
 }
 
 /** The question that the steps of one sweep answer. */
@@ -181,7 +176,7 @@ const wayNames: Readonly<Record<E2eCell['peerExecution'], string>> = {
 };
 
 /** `A compiled bfloat16 training step`: what all have in common. */
-function aStep(steps: Steps): string {
+export function aStep(steps: readonly { readonly cell: E2eCell }[]): string {
   const only = <K extends 'execution' | 'dtype' | 'mode'>(key: K) => {
     const values = new Set(steps.map(({ cell }) => cell[key]));
     return values.size === 1 ? steps[0]!.cell[key] : null;

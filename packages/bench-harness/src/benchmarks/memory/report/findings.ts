@@ -1,5 +1,7 @@
 import { formatBytes, formatPercent, formatRatio } from '@roofline/reports';
 import { measuredOf } from '../../../report/measurement.ts';
+import { ratioRange } from '../../../report/ratio-chart.ts';
+import { stepNames } from '../../e2e/parameters.ts';
 import { blockPerResidual, overheadRatio, type MeasuredMemory, type MemoryMeasurement } from './tables.ts';
 
 type Cells = readonly MemoryMeasurement[];
@@ -17,10 +19,11 @@ export function detailedOf(cells: Cells): MeasuredMemory | undefined {
 export function peakFinding(cells: Cells): string[] {
   const most = highest(measuredOf(cells));
   if (!most) return [];
+  const name = stepNames(cells).name(most.cell);
   const { peakAllocatedBytes, phases } = most.result;
   const top = phases.toSorted((a, b) => b.bytes - a.bytes)[0];
   const [first] = top?.live ?? [];
-  const peak = `The highest peak is **${formatBytes(peakAllocatedBytes)}** (${most.name})`;
+  const peak = `The highest peak is **${formatBytes(peakAllocatedBytes)}** (${name})`;
   if (!top || !first) return [`${peak}.`];
   const share = formatPercent(first.bytes / top.bytes);
   return [`${peak}, in the ${top.phase} phase; ${share} of it is ${first.what}.`];
@@ -33,7 +36,7 @@ export function savedFinding(cells: Cells): string[] {
   const [largest] = contributors;
   return [
     `One block saves **${formatBytes(bytes)}** for the backward pass, ${formatRatio(blockPerResidual(detailed.result)!)} the ` +
-      `residual stream (${detailed.name}); ${formatPercent(largest!.bytes / bytes)} of it is one tensor for the ` +
+      `residual stream (${stepNames(cells).name(detailed.cell)}); ${formatPercent(largest!.bytes / bytes)} of it is one tensor for the ` +
       `gradient of \`${largest!.op}\`.`,
   ];
 }
@@ -41,7 +44,5 @@ export function savedFinding(cells: Cells): string[] {
 export function overheadFinding(cells: Cells): string[] {
   const ratios = measuredOf(cells).map(({ result }) => overheadRatio(result));
   if (ratios.length === 0) return [];
-  const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
-  const told = low === high ? low : `between ${low} and ${high}`;
-  return [`A step takes ${told} as long with recording on as with it off.`];
+  return [`With recording on a step takes **${ratioRange(ratios)}** of its time with it off.`];
 }

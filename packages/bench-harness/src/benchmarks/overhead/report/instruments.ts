@@ -1,18 +1,11 @@
-import { formatNumber, formatPercent, formatRatio, type Plot, type Table } from '@roofline/reports';
-import {
-  errorBarOf,
-  formatInterval,
-  NO_INTERVAL,
-  type RatioEstimate,
-} from '../../../measuring/statistics.ts';
-import { capitalize } from '../../../parameters/words.ts';
+import { formatNumber, formatPercent, formatRatio, type Table } from '@roofline/reports';
+import { formatInterval, NO_INTERVAL, type RatioEstimate } from '../../../measuring/statistics.ts';
 import { tablesOf, type ColumnOf } from '../../../report/declared-table.ts';
 import type { Finding } from '../../../report/findings-table.ts';
-import { plotsOf, seriesOf } from '../../../report/series.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { valuesInWords } from '../../../report/values-in-words.ts';
 import { stepNames, stepParameters } from '../../e2e/parameters.ts';
-import { instrumentNames, type InstrumentName } from '../result.ts';
+import type { InstrumentName } from '../result.ts';
 import {
   costOf,
   instrumentsIn,
@@ -21,7 +14,8 @@ import {
   type OverheadCells,
 } from './measured.ts';
 
-const labels: Readonly<Record<InstrumentName, string>> = {
+/** Instruments in words. */
+export const instrumentLabels: Readonly<Record<InstrumentName, string>> = {
   profile: 'profiling',
   profilerAtRest: 'a profiler at rest',
   memory: 'recording memory',
@@ -31,7 +25,9 @@ type Value = (cost: InstrumentCost) => number | string | null;
 const of = (value: Value) => (each: InstrumentMeasurement) => value(costOf(each)!);
 
 const columns: readonly ColumnOf<InstrumentMeasurement>[] = [
-  column.text('instrument', 'Instrument', ({ instrument }) => labels[instrument], { everyRow: true }),
+  column.text('instrument', 'Instrument', ({ instrument }) => instrumentLabels[instrument], {
+    everyRow: true,
+  }),
   column.ms(
     'offMs',
     'Off',
@@ -138,7 +134,7 @@ export function instrumentFindingRows(cells: OverheadCells): Finding[] {
     const cost = costOf(each);
     return {
       ...{ record: each.record, cell: {}, study: 'instruments', row: table!.rows[index]! },
-      what: `${labels[each.instrument]}, ${size}, context ${context}, batch ${batch}, ${dtype}`,
+      what: `${instrumentLabels[each.instrument]}, ${size}, context ${context}, batch ${batch}, ${dtype}`,
       finding: cost && ratioInWords(cost),
     };
   });
@@ -155,46 +151,23 @@ function namesOf(measurements: readonly InstrumentMeasurement[]) {
   return stepNames(measurements, ['size', 'context', 'batch', 'dtype']);
 }
 
-export function instrumentPlot(cells: OverheadCells): Plot[] {
-  const measurements = instrumentsIn(cells);
-  const { name, shared } = namesOf(measurements);
-  return plotsOf({
-    ...{ id: 'instrument-ratios', title: 'Step under an instrument over step without', marks: 'bar' },
-    caption: `Ratio of the medians, with its 95 % interval${shared && `; ${shared}`}.`,
-    x: { label: 'Model', scale: 'category' },
-    y: { label: 'On / off', scale: 'linear' },
-    series: seriesOf(
-      {
-        name: ({ instrument }) => labels[instrument],
-        x: ({ cell }) => name(cell),
-        y: (each) => {
-          const { ratio } = costOf(each)!;
-          return { y: ratio.ratio, ...errorBarOf(ratio) };
-        },
-      },
-      measurements,
-    ),
-    references: [{ label: 'off', y: 1 }],
-  });
-}
-
-/** What each instrument adds to a step, and what it lost. */
+/** What each instrument adds to a step, and what was lost. */
 export function instrumentFindings(cells: OverheadCells): string[] {
   const measurements = instrumentsIn(cells);
   const { name } = namesOf(measurements);
-  return instrumentNames.flatMap((instrument) => {
-    const costs = measurements.flatMap((each) => {
-      const cost = each.instrument === instrument ? costOf(each) : null;
-      return cost ? [{ name: name(each.cell), value: cost.ratio.ratio - 1, cost }] : [];
-    });
-    if (costs.length === 0) return [];
-    const interval = costs.length === 1 ? ` (${percentInterval(costs[0]!.cost.ratio)})` : '';
-    const dropped = costs.reduce((sum, { cost }) => sum + cost.droppedRecords, 0);
-    return [
-      `${capitalize(labels[instrument])} adds ${valuesInWords(costs, formatPercent)} to the time of a train ` +
-        `step${interval}${dropped > 0 ? `; **${formatNumber(dropped)}** records were dropped` : ''}.`,
-    ];
+  const costs = measurements.flatMap((each) => {
+    const cost = costOf(each);
+    return cost ? [{ ...cost, instrument: each.instrument, name: name(each.cell) }] : [];
   });
+  if (costs.length === 0) return [];
+  const added = [...Map.groupBy(costs, ({ instrument }) => instrument)].map(([instrument, group]) => {
+    const values = group.map((cost) => ({ name: cost.name, value: cost.ratio.ratio - 1 }));
+    const interval = group.length === 1 ? ` (${percentInterval(group[0]!.ratio)})` : '';
+    return `${instrumentLabels[instrument]} adds ${valuesInWords(values, formatPercent)}${interval}`;
+  });
+  const dropped = costs.reduce((sum, { droppedRecords }) => sum + droppedRecords, 0);
+  const lost = dropped > 0 ? ` **${formatNumber(dropped)}** records were dropped.` : '';
+  return [`To the time of a train step ${added.join('; ')}.${lost}`];
 }
 
 function percentInterval({ low, high }: RatioEstimate): string {

@@ -19,6 +19,10 @@ export function opsIn(cells: OverheadCells): readonly OpMeasurement[] {
   return cells.filter(({ cell }) => !isInstrumentCell(cell)) as unknown as readonly OpMeasurement[];
 }
 
+export function measuredOps(cells: OverheadCells): readonly MeasuredOp[] {
+  return opsIn(cells).filter((op): op is MeasuredOp => op.result !== null);
+}
+
 /** Host microseconds of a call. */
 export const hostTime = workedOut(({ result }: MeasuredOp) => summarize(result.hostUs));
 

@@ -4,7 +4,7 @@ import type { Finding } from '../../../report/findings-table.ts';
 import { plotsOf, seriesOf } from '../../../report/series.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { opParameters } from '../parameters.ts';
-import { hostTime, opsIn, type MeasuredOp, type OverheadCells } from './measured.ts';
+import { hostTime, measuredOps, opsIn, type MeasuredOp, type OverheadCells } from './measured.ts';
 
 const us = { unit: 'µs' } as const;
 
@@ -51,9 +51,7 @@ export function opFindingRows(cells: OverheadCells): Finding[] {
 
 /** The op that costs the host least and the one that costs it most; and the first op of a process, where measured. */
 export function opFindings(cells: OverheadCells): string[] {
-  const measured = opRows(cells)
-    .filter(({ result }) => result !== null)
-    .toSorted((a, b) => hostTime(a).median - hostTime(b).median);
+  const measured = measuredOps(cells).toSorted((a, b) => hostTime(a).median - hostTime(b).median);
   const [least, most] = [measured[0], measured.at(-1)];
   if (!least || !most) return [];
   const number = (value: number) => formatNumber(value, 3);

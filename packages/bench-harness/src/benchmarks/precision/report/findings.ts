@@ -1,9 +1,11 @@
 import { formatRatio } from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
 import { cellWords } from '../../../parameters/cell-names.ts';
+import { pairsBy } from '../../../report/measurement.ts';
+import { ratioRange } from '../../../report/ratio-chart.ts';
 import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
 import { lossParameters, toyTensors } from '../parameters.ts';
-import { measuredIn, modelNames, speedsOf, type PrecisionCells, type Speed } from './measured.ts';
+import { cellsOf, measuredIn, modelNames, speedsOf, type PrecisionCells, type Speed } from './measured.ts';
 import { formatSum, gradientRatio } from './tables.ts';
 
 export function accumulationFinding(cells: PrecisionCells): string[] {
@@ -45,7 +47,7 @@ export function accuracyFinding(cells: PrecisionCells): string[] {
   }));
   if (ratios.length === 0) return [];
   return [
-    `Against float64 the gradients' error is ${valuesInWords(ratios, formatRatio)} that of PyTorch under the same autocast.`,
+    `The gradients' distance from float64's, over that of PyTorch under the same autocast, is ${valuesInWords(ratios, formatRatio)}.`,
   ];
 }
 
@@ -62,6 +64,14 @@ export function speedFindings(cells: PrecisionCells): string[] {
     const average = group.length > modes.length ? ', in the geometric mean over the sizes' : '';
     return `\`${dtype}\` runs ${modes.join(', ')} the speed of float32${average}.`;
   });
+}
+
+/** What lower precisions hold at most, beside float32. */
+export function memoryFinding(cells: PrecisionCells): string[] {
+  const pairs = pairsBy(cellsOf('speed', cells), 'dtype', 'float32');
+  const ratios = pairs.map(({ cell, beside }) => cell.peakBytes! / beside.peakBytes!);
+  if (ratios.length === 0) return [];
+  return [`Peak memory under autocast is **${ratioRange(ratios)}** of that in float32.`];
 }
 
 function extremes(speeds: readonly (Speed & { readonly speedUp: number })[]): string {

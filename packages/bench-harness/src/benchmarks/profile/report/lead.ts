@@ -1,9 +1,11 @@
-import type { Drawing } from '@roofline/reports';
-import { ratioCharts, ratioRange, ratiosOf, type ComparedCell } from '../../../report/ratio-chart.ts';
+import { formatPercent } from '@roofline/reports';
+import { ratioLead, type Lead } from '../../../report/lead.ts';
+import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
 import { profiledOf } from '../interpret.ts';
 import type { Profiles } from './profile-table.ts';
 import { headline } from './sections.ts';
+import { stepTimes } from './shares.ts';
 import { kernelsBesidePeer } from './summary.ts';
 
 function besidePeer(profiles: Profiles): ComparedCell[] {
@@ -14,25 +16,37 @@ function besidePeer(profiles: Profiles): ComparedCell[] {
   });
 }
 
-/** What a page begins with: the kernels beside PyTorch's, else those of the heaviest cell under the roof. */
-export function leadChart(profiles: Profiles): Drawing | null {
-  const [chart] = ratioCharts(
+/**
+ * The kernels beside PyTorch's, else how much of a step kernels take; and without a comparison to draw those of the heaviest
+ * cell under the roof.
+ */
+export function lead(profiles: Profiles): Lead | null {
+  const beside = ratioLead(
     {
-      ...{ id: 'at-a-glance', title: 'Kernels of a step beside PyTorch' },
+      title: 'Kernels of a step beside PyTorch',
       caption: 'Time of all kernels of a step, taken together, over that of eager PyTorch.',
       ...{ ours: 'Roofline', theirs: 'PyTorch', parameters: stepParameters },
       named: ['size', 'dtype', 'context', 'batch', 'mode', 'attention', 'execution'],
     },
     besidePeer(profiles),
+    (range) => `The kernels of a step take ${range} of the time that eager PyTorch's take`,
   );
-  return chart ?? headline(profiles);
+  const chart = beside?.chart ?? headline(profiles);
+  const claim = beside?.claim ?? busyClaim(profiles);
+  return { ...(claim && { claim }), ...(chart && { chart }) };
 }
 
-export function claim(profiles: Profiles): string | null {
-  const ratios = ratiosOf(besidePeer(profiles));
-  return ratios.length === 0
-    ? null
-    : `The kernels of a step take ${ratioRange(ratios)} of the time that eager PyTorch's take`;
+function busyClaim(profiles: Profiles): string | undefined {
+  const shares = profiles
+    .flatMap((profile) => {
+      const profiled = profiledOf(profile);
+      return (profiled && stepTimes(profiled).idleShare) ?? [];
+    })
+    .map((idle) => 1 - idle)
+    .sort((a, b) => a - b);
+  if (shares.length === 0) return undefined;
+  const [least, most] = [formatPercent(shares[0]!), formatPercent(shares.at(-1)!)];
+  return `Kernels fill ${least === most ? least : `${least} to ${most}`} of a step`;
 }
 
 /** What is eager and what compiled of the time of a step, where both were profiled. */

@@ -110,7 +110,7 @@ function peerSentence(profiles: readonly NamedProfile[]): string[] {
   if (versions.length === 0) return [];
   const ratios = profiles.flatMap((profile) => {
     const both = kernelsBesidePeer(profile);
-    return both ? [{ name: profile.name, value: both.oursMs / both.theirsMs }] : [];
+    return both ? [{ name: profile.name, value: both.ours / both.theirs }] : [];
   });
   const told = valuesInWords(ratios, (ratio) => formatRatio(ratio));
   return [`The kernels of a step take ${told} the time of those of PyTorch ${versions[0]} eager.`];
@@ -120,8 +120,8 @@ function peerSentence(profiles: readonly NamedProfile[]): string[] {
 export function kernelsBesidePeer({ spans, result, peer }: Profiled) {
   if (!peer) return null;
   return {
-    oursMs: kernelMsOf(spans, result.steps),
-    theirsMs: kernelMsOf(peer.kernels, peer.profile.steps),
+    ours: kernelMsOf(spans, result.steps),
+    theirs: kernelMsOf(peer.kernels, peer.profile.steps),
   };
 }
 

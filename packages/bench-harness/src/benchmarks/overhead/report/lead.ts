@@ -1,0 +1,53 @@
+import { formatNumber } from '@roofline/reports';
+import { z } from 'zod';
+import { parameter } from '../../../parameters/parameter.ts';
+import { ratioLead, type Lead } from '../../../report/lead.ts';
+import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import { instrumentNames } from '../result.ts';
+import { instrumentLabels } from './instruments.ts';
+import { costOf, hostTime, instrumentsIn, measuredOps, type OverheadCells } from './measured.ts';
+import { opPlot } from './ops.ts';
+
+const parameters = {
+  instrument: parameter(z.enum(instrumentNames), { words: (name) => instrumentLabels[name] }),
+  ...stepParameters,
+};
+
+/** A step under each instrument beside one without; where none was measured what ops cost the host. */
+export function lead(cells: OverheadCells): Lead | null {
+  return instrumentLead(cells) ?? opLead(cells);
+}
+
+function instrumentLead(cells: OverheadCells): Lead | null {
+  const measurements = instrumentsIn(cells);
+  const { shared } = stepNames(measurements);
+  return ratioLead(
+    {
+      title: 'Steps under an instrument beside steps without',
+      ...{
+        ours: 'On',
+        theirs: 'Off',
+        parameters,
+        named: ['instrument', 'size', 'dtype', 'context', 'batch'],
+      },
+      caption: `Median device time of a step; a pale band is the 95 % interval.${shared && ` All: ${shared}.`}`,
+    },
+    measurements.flatMap((each) => {
+      const cost = costOf(each);
+      const cell = { ...each.cell, instrument: each.instrument };
+      return cost ? [{ cell, ours: cost.onMs, theirs: cost.offMs, ratio: cost.ratio }] : [];
+    }),
+    (range) => `Under an instrument a training step takes ${range} of its time without`,
+  );
+}
+
+function opLead(cells: OverheadCells): Lead | null {
+  const times = measuredOps(cells).map((op) => hostTime(op).median);
+  if (times.length === 0) return null;
+  const [least, most] = [Math.min(...times), Math.max(...times)].map((time) => formatNumber(time, 3));
+  const [chart] = opPlot(cells);
+  return {
+    claim: `An eager op costs the host ${least === most ? least : `${least} to ${most}`} µs`,
+    ...(chart && { chart }),
+  };
+}
