@@ -80,7 +80,11 @@ describe('CUPTI records', () => {
       graphNodeId: 52,
     });
     const fill = record(80, [[0, 2], [4, 0], ...fields]);
-    expect(readActivityRecord(fill, 0, context)).toMatchObject({ kind: 'memset', byteLength: 4096, graphNodeId: 52 });
+    expect(readActivityRecord(fill, 0, context)).toMatchObject({
+      kind: 'memset',
+      byteLength: 4096,
+      graphNodeId: 52,
+    });
   });
 
   it('reads records one behind the other, and sorts calls from what ran', () => {
