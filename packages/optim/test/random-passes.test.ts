@@ -34,8 +34,8 @@ describe('random programs with optimizers in symbols', () => {
         "finishTogether": [
           3516,
           10781,
-          1397518,
-          743936,
+          1399566,
+          744960,
         ],
         "foldCopies": [
           3516,
@@ -46,20 +46,20 @@ describe('random programs with optimizers in symbols', () => {
         "freeFirst": [
           3024,
           10031,
-          1261769,
-          763392,
+          1263817,
+          764416,
         ],
         "fusePointwise": [
           3019,
           10032,
-          1283007,
-          747520,
+          1285055,
+          748544,
         ],
         "fuseProloguesAndEpilogues": [
           2991,
           9990,
-          1277185,
-          748544,
+          1279233,
+          749568,
         ],
         "joinCrossEntropy": [
           3742,
@@ -82,8 +82,8 @@ describe('random programs with optimizers in symbols', () => {
         "scaleInUpdate": [
           3018,
           10022,
-          1261553,
-          772096,
+          1263601,
+          773120,
         ],
         "traced": [
           4071,
@@ -94,8 +94,8 @@ describe('random programs with optimizers in symbols', () => {
         "updateEarly": [
           3024,
           10031,
-          1261769,
-          772608,
+          1263817,
+          773632,
         ],
         "withoutRepeatedCalls": [
           3964,

@@ -18,8 +18,9 @@ describe('plans of rows', () => {
       rowPlan('float32', 1024, 2, budget),
       rowPlan('float32', 1024, 4, { preferredElements: 16, mostElements: 8 }),
       rowPlan('float32', 1024, 4, { preferredElements: 8, mostElements: 32 }),
+      rowPlan('float32', 1024, 4, budget, false),
     ];
-    expect(new Set([first, ...others]).size).toBe(6);
+    expect(new Set([first, ...others]).size).toBe(7);
   });
 
   it('distinguishes every dtype, length and vector', () => {
