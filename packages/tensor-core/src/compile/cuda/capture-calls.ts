@@ -146,9 +146,12 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
     const { device, lowering } = this.#parts;
     const { memory, arena, arenaAddress } = this.#place;
     const workspaces = arena.workspacesOf(at, arenaAddress, this.#taken);
+    const share = this.#branches.has(at)
+      ? { multiprocessors: multiprocessorsBeside(lowering.properties) }
+      : {};
     const recorder: CallRecorder = {
-      ...(call.live !== null && this.live.recorderOf(call, memory)),
-      ...(this.#branches.has(at) && { multiprocessors: multiprocessorsBeside(lowering.properties) }),
+      ...share,
+      ...(call.live !== null && this.live.recorderOf(call, memory, share)),
       workspaceFor: (byteLength) =>
         // After a postponed kernel nothing of this capture will run, so it takes no memory that the next one might not.
         this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength),

@@ -15,7 +15,11 @@ interface PerRunCall {
   readonly outputs: readonly MemoryView[];
   readonly nodes: number[];
   readonly workspaces: DeviceBuffer[];
+  readonly share: MultiprocessorShare;
 }
+
+/** How many multiprocessors a call may stay on, where not on all. */
+export type MultiprocessorShare = Pick<CallRecorder, 'multiprocessors'>;
 
 /** The calls of a CUDA graph whose attributes are new in each run: their kernels get new arguments before each launch. */
 export class PerRunCalls {
@@ -27,11 +31,15 @@ export class PerRunCalls {
   }
 
   /** Records the nodes and workspaces of `call`, which is queued on a stream under capture. */
-  recorderOf(call: Call, memory: RunMemory): Pick<CallRecorder, 'launched' | 'tookWorkspace'> {
+  recorderOf(
+    call: Call,
+    memory: RunMemory,
+    share: MultiprocessorShare,
+  ): Pick<CallRecorder, 'launched' | 'tookWorkspace'> {
     const { device, driver } = this.#parts;
     const place = (operand: Operand) => viewOf(operand, memory);
     const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
-    const captured: PerRunCall = { call, inputs, outputs, nodes: [], workspaces: [] };
+    const captured: PerRunCall = { call, inputs, outputs, share, nodes: [], workspaces: [] };
     this.#calls.push(captured);
     return {
       launched: () => captured.nodes.push(CudaGraph.lastNode(driver, device.stream)),
@@ -42,9 +50,10 @@ export class PerRunCalls {
   /** Gives their kernels the arguments of this run; `attributes` are in the trace's order. */
   update(graph: CudaGraph, attributes: readonly unknown[]): void {
     const { lowering } = this.#parts;
-    for (const { call, inputs, outputs, nodes, workspaces } of this.#calls) {
+    for (const { call, inputs, outputs, share, nodes, workspaces } of this.#calls) {
       let [launches, taken] = [0, 0];
       const recorder: CallRecorder = {
+        ...share,
         redirect(launch) {
           const node = nodes[launches++];
           if (node === undefined) throw changedLaunches(call);

@@ -15,6 +15,7 @@ import {
   type Tensor,
   addInPlace,
   apply,
+  applyLive,
   compile,
   copyInPlace,
   defineOp,
@@ -31,6 +32,7 @@ import {
 } from '../../../src/index.ts';
 import { cudaDevice } from '../../../src/kernel-api.ts';
 import { openEmulatedDevice, openPlanningDevice } from '../../../src/testing.ts';
+import { halveKernel } from '../lowered-ops.ts';
 import { graphOf } from '../traced-graph.ts';
 
 const all: BranchRule = { fewest: 1, most: Infinity, isWorthIt: () => true };
@@ -308,6 +310,40 @@ describe.skipIf(hostCompilerVersion() === null)('a compiled program with branche
     expect(() => compile((x: Tensor) => x, { branches: 'some' as never })).toThrow(
       /compile: branches must be one of auto, always, never, not the text "some"/,
     );
+  });
+
+  it('lets kernels stay on half of the multiprocessors, also where their attributes are new in each run', () => {
+    const told: [string, number][] = [];
+    const asked = defineOp<{ readonly factor: number }>({
+      name: 'asked',
+      autocast: 'none',
+      infer: ([x]) => [x!],
+      variant: () => '',
+      cuda: {
+        kind: 'custom',
+        launch(context, [x], [y], { factor }) {
+          told.push([`factor ${factor}`, context.multiprocessors]);
+          context.kernel(halveKernel).launch([1, 1, 1], 32, 0, [y!.address, 0, x!.size]);
+        },
+      },
+      cpu: { kind: 'host', run: () => {} },
+    });
+    noGrad(() => {
+      let factor = 0;
+      const compiled = compile(
+        (x: Tensor) => {
+          const [beside] = applyLive(asked, [exp(x)], () => ({ factor: ++factor }));
+          return [beside!, matmul(matmul(matmul(x, w), w), w)];
+        },
+        { branches: 'always' },
+      );
+      for (let call = 0; call < 3; call++) compiled(w);
+      compiled.dispose();
+    });
+    const { multiprocessors } = device.facts;
+    expect(told[0]).toEqual(['factor 1', multiprocessors]);
+    expect(new Set(told.slice(1).map(([, count]) => count))).toEqual(new Set([multiprocessors / 2]));
+    expect(told.at(-1)![0]).toBe('factor 3');
   });
 
   it('reads what the host wrote between runs, with its handles dropped and memory poisoned', () => {
