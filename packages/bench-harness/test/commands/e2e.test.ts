@@ -196,7 +196,9 @@ describe('roofline e2e on the CPU', () => {
     const study = await runCli(['e2e', ...model, ...sweep, '--json'], environment);
     expect(JSON.parse(study.stdout).rows.map((row: { warmup: number }) => row.warmup)).toEqual([0, 2]);
     const report = await runCli(['report', join(root, 'json'), out, '--out', join(root, 'both')]);
-    expect(report.stdout).toContain(`Warm-up (${name}, context 8, batch 4, forward`);
+    expect(report.stdout).toMatch(
+      /^After 0 warm-up steps a mean step takes .* of its time after 2 warm-up steps\..*\(Warm-up\)$/m,
+    );
     expect(readFileSync(join(root, 'both', 'report.html'), 'utf8')).toContain('href="#warmup-warm-up-study"');
     const withPeer = await runCli(['e2e', ...model, ...sweep, '--peer', 'torch'], environment);
     expect(withPeer.exitCode).toBe(2);

@@ -85,8 +85,8 @@ describe('the overhead of instruments', () => {
     expect(summary).toHaveLength(2);
     expect(summary[1]).toMatch(
       new RegExp(
-        '^To the time of a train step profiling adds \\*\\*10.0 %\\*\\* \\(95 % interval 9.* %\\); a profiler at rest adds ' +
-          '\\*\\*2.00 %\\*\\* .*\\); recording memory adds \\*\\*5.00 %\\*\\* .*\\)\\. \\*\\*4\\*\\* records were dropped\\.$',
+        '^Added to the time of a train step: profiling \\*\\*10.0 %\\*\\* \\(95 % interval 9.* %\\); a profiler at rest ' +
+          '\\*\\*2.00 %\\*\\* .*\\); recording memory \\*\\*5.00 %\\*\\* .*\\)\\. \\*\\*4\\*\\* records were dropped\\.$',
       ),
     );
     expect(sections.map(({ id }) => id)).toEqual(['ops', 'instruments']);
@@ -97,7 +97,7 @@ describe('the overhead of instruments', () => {
       instrumentRecord(),
       instrumentRecord({}, { size: 'large' }),
     ]);
-    expect(summary[0]).toContain('recording memory adds **5.00 %** for small to large');
+    expect(summary[0]).toContain('recording memory **5.00 %** for small to large');
   });
 
   it('is a gap where a cell failed', () => {

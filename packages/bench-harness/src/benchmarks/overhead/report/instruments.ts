@@ -163,11 +163,11 @@ export function instrumentFindings(cells: OverheadCells): string[] {
   const added = [...Map.groupBy(costs, ({ instrument }) => instrument)].map(([instrument, group]) => {
     const values = group.map((cost) => ({ name: cost.name, value: cost.ratio.ratio - 1 }));
     const interval = group.length === 1 ? ` (${percentInterval(group[0]!.ratio)})` : '';
-    return `${instrumentLabels[instrument]} adds ${valuesInWords(values, formatPercent)}${interval}`;
+    return `${instrumentLabels[instrument]} ${valuesInWords(values, formatPercent)}${interval}`;
   });
   const dropped = costs.reduce((sum, { droppedRecords }) => sum + droppedRecords, 0);
   const lost = dropped > 0 ? ` **${formatNumber(dropped)}** records were dropped.` : '';
-  return [`To the time of a train step ${added.join('; ')}.${lost}`];
+  return [`Added to the time of a train step: ${added.join('; ')}.${lost}`];
 }
 
 function percentInterval({ low, high }: RatioEstimate): string {
