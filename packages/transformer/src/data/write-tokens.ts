@@ -31,8 +31,9 @@ export interface WriteTokensOptions {
  * import { TokenFile, writeTokens } from '@roofline/transformer';
  *
  * writeTokens('data.bin', [[1, 2, 3], [70_000]], { vocabularySize: 100_000 });
- * using file = new TokenFile('data.bin');
+ * const file = new TokenFile('data.bin');
  * console.log(file.read(2, 2)); // Uint32Array [3, 70000]
+ * file.close();
  * ```
  */
 export function writeTokens(
