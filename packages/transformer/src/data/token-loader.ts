@@ -102,8 +102,9 @@ export class TokenLoader implements Disposable {
   }
 
   /**
-   * Reads the next batch and sends it to the device now. Called after a step was started and before its loss is read, it costs no
-   * time where a GPU is still at work. Does nothing where it was called since the last batch.
+   * Reads the next batch and sends it to the device now. Called after a step was started and before its loss is read, it keeps the
+   * reading from the time between steps: a GPU is at work meanwhile, and after the step has the copy alone to wait for, from
+   * pinned memory. Does nothing where it was called since the last batch.
    */
   prefetch(): void {
     if (this.#prefetched !== null) return;
