@@ -9,7 +9,7 @@ export {
   plainAttention,
 } from './layers/attention.ts';
 export { type BlockOptions, TransformerBlock } from './layers/block.ts';
-export { type ByteWindowsOptions, byteWindows } from './training/byte-windows.ts';
+export { type ByteWindowsOptions, byteWindows } from './data/byte-windows.ts';
 export { type LoadedCheckpoint, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts';
 export { type CostOptions, type ModelCost, costOf } from './model/cost.ts';
 export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
@@ -48,4 +48,10 @@ export { type ModuleSummary, summary } from './module/summary.ts';
 export { StateError, type StateMatch, type StateMatchOptions } from './module/state.ts';
 export { SwiGLU } from './layers/swiglu.ts';
 export { type NamedTensors, loadTensors, saveTensors } from './checkpoint/tensor-file.ts';
+export { TokenFile, isTokenFile } from './data/token-file.ts';
+export { type TokenDType, TokenFileError, type TokenFileHeader } from './data/token-file-header.ts';
+export { TokenLoader, type TokenLoaderOptions, type TokenLoaderState } from './data/token-loader.ts';
+export { type TokenSource, byteTokens } from './data/token-source.ts';
+export type { TokenWindows } from './data/token-windows.ts';
 export { TransformerLM, type TransformerOptions } from './model/transformer-lm.ts';
+export { type WriteTokensOptions, writeTokens } from './data/write-tokens.ts';

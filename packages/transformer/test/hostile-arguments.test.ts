@@ -60,6 +60,16 @@ const checkpointFile = () => {
   transformer.saveCheckpoint(model(), path);
   return path;
 };
+const source = () => transformer.byteTokens('a longer text');
+const loaderOptions = () => ({
+  ...({ batch: 2, contextLength: 2, seed: 0, split: 'train', validationShare: 0.2 } as const),
+  ...({ rank: 0, ranks: 1, device: 'cpu' } as const),
+});
+const loader = () => new transformer.TokenLoader(source(), loaderOptions());
+const tokenFile = () => {
+  transformer.writeTokens(path, [[1, 2, 3, 0, 1, 2, 3, 0]], { vocabularySize: 4 });
+  return path;
+};
 /** A file of the name 'a', which a hostile path would write. */
 const undo = () => {
   for (const written of [path, 'a']) rmSync(written, { force: true });
@@ -85,6 +95,7 @@ const generateLegal = {
 };
 /** Of the file that is not there. */
 const missing = 'SafetensorsFile|^a cannot be opened';
+const missingTokens = 'TokenFile|^a cannot be opened';
 const compute = exempt('protected: forward() calls it');
 const error = exempt('an error: its message is whatever it is given');
 
@@ -229,8 +240,49 @@ const table: HostileTable = {
       '1.device': 'undefined',
     },
   },
+  byteTokens: { args: () => ['a text'], legal: { 0: 'a' } },
+  'new TokenLoader': {
+    args: () => [source(), loaderOptions()],
+    legal: {
+      '0.name': 'a',
+      '0.fingerprint': 'a',
+      '0.vocabularySize': '5',
+      '0.length': '5',
+      '1.batch': '5',
+      '1.contextLength': '5',
+      '1.seed': 'undefined 5',
+      '1.split': 'undefined',
+      '1.validationShare': 'undefined',
+      '1.rank': 'undefined',
+      '1.ranks': 'undefined',
+      '1.device': 'undefined',
+    },
+  },
+  'TokenLoader#next': { args: () => [loader()] },
+  'TokenLoader#prefetch': { args: () => [loader()] },
+  'TokenLoader#state': { args: () => [loader()] },
+  'TokenLoader#load': {
+    args: () => [loader(), loader().state()],
+    legal: { '1.windows': '5', '1.seed': '', '1.contextLength': '', '1.range': '', '1.fingerprint': '' },
+  },
+  'TokenLoader#dispose': { args: () => [loader()] },
 
   // Files
+  'new TokenFileError': error,
+  'new TokenFile': { args: () => [tokenFile()], named: missingTokens, undo },
+  'TokenFile#read': {
+    args: () => [new transformer.TokenFile(tokenFile()), 0, 3],
+    legal: { 1: '5', 2: '5' },
+    named: 'TokenFile.read',
+    undo,
+  },
+  'TokenFile#close': { args: () => [new transformer.TokenFile(tokenFile())], undo },
+  isTokenFile: { args: () => [tokenFile()], named: `isTokenFile|${missingTokens}`, undo },
+  writeTokens: {
+    args: () => [path, [[1, 2]], { vocabularySize: 3, onRestart: () => {} }],
+    legal: { 0: 'a', '2.vocabularySize': '5', '2.onRestart': 'undefined fn' },
+    undo,
+  },
   'new SafetensorsError': error,
   'new StateError': error,
   'new SafetensorsFile': { args: () => [file()], named: missing, undo },

@@ -53,6 +53,13 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./launch.ts')).launchCommand,
   },
   {
+    name: 'tokenize',
+    group: 'set-up',
+    positionals: '<texts..>',
+    summary: 'Make a file of tokens of texts, to train on: a.txt b.txt --out data.bin',
+    load: async () => (await import('./tokenize.ts')).tokenizeCommand,
+  },
+  {
     name: 'bundle',
     group: 'set-up',
     summary:

@@ -50,10 +50,11 @@ export function writeSafetensors(
   checkSources(tensors);
   checkMetadata('writeSafetensors', metadata);
   const header = encodeHeader(tensors, metadata);
-  replaceFile(path, (file) => {
+  const write = (file: number) => {
     let position = writeFully(file, header, 0);
     for (const tensor of inOrderOfData(tensors)) position = writeFully(file, bytesOf(tensor), position);
-  });
+  };
+  replaceFile(path, write, (reason) => new SafetensorsError(`writeSafetensors: ${reason}`));
 }
 
 /** A safetensors file that is open for reading. Dispose it, or close it. */

@@ -12,11 +12,13 @@ import {
 } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { replaceFile } from '../../src/checkpoint/replace-file.ts';
+import { replaceFile as replace } from '../../src/checkpoint/replace-file.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const path = temporaryFolder();
 const write = (text: string) => (file: number) => void writeSync(file, text);
+const replaceFile = (target: string, by: (file: number, hadLeftovers: boolean) => void) =>
+  replace(target, by, (reason) => new Error(reason));
 const module = resolve(import.meta.dirname, '../../src/checkpoint/replace-file.ts');
 
 const children: ChildProcess[] = [];
@@ -76,7 +78,13 @@ describe.skipIf(process.platform === 'win32')(
       expect(partials(folder)).toEqual([own]);
       expect(readFileSync(`${folder}/${own}`, 'utf8')).toBe('half');
       await kill(alive);
-      replaceFile(target, write('again'));
+      const told: boolean[] = [];
+      for (const text of ['restarted', 'again'])
+        replaceFile(target, (file, hadLeftovers) => {
+          told.push(hadLeftovers);
+          write(text)(file);
+        });
+      expect(told).toEqual([true, false]);
       expect(readdirSync(folder)).toEqual(['model.safetensors']);
       expect(readFileSync(target, 'utf8')).toBe('again');
     });

@@ -16,8 +16,10 @@ import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
+  TokenLoader,
+  type TokenLoaderState,
   TransformerLM,
-  byteWindows,
+  byteTokens,
   loadCheckpoint,
   loadTensors,
   saveCheckpoint,
@@ -44,12 +46,13 @@ class Training {
   readonly model: TransformerLM;
   readonly optimizer: AdamW;
   readonly #step: ((ids: Tensor, targets: Tensor) => Tensor) & { readonly cache?: { readonly hits: number } };
-  #made = 0;
+  readonly #loader: TokenLoader;
 
   constructor(at: Device, execution: 'eager' | 'compiled', seed = 0) {
     defaultGenerator.manualSeed(seed);
     this.model = new TransformerLM(config, { device: at, seed: 1 });
     this.optimizer = new AdamW(this.model.parameters(), { learningRate: 0.01 });
+    this.#loader = new TokenLoader(byteTokens(text), { batch: 4, contextLength: 8, device: at });
     const step = (ids: Tensor, targets: Tensor) => {
       const logits = dropout(this.model.forward(ids), { p: 0.3 });
       const loss = crossEntropy(flatten(logits, 0, 1), flatten(targets));
@@ -63,17 +66,19 @@ class Training {
 
   /** The losses of so many steps. */
   run(steps: number): number[] {
-    const { device: at } = this.model.lmHead.weight;
     return Array.from({ length: steps }, () =>
       scope(() => {
-        const windows = byteWindows(text, { step: this.#made++, batch: 4, contextLength: 8, device: at });
-        return this.#step(windows.ids, windows.targets).item();
+        const windows = this.#loader.next();
+        const loss = this.#step(windows.ids, windows.targets);
+        this.#loader.prefetch();
+        return loss.item();
       }),
     );
   }
 
   save(): void {
-    const metadata = { step: String(this.#made), generator: JSON.stringify(defaultGenerator.stateDict()) };
+    const [data, generator] = [this.#loader.state(), defaultGenerator.stateDict()];
+    const metadata = { data: JSON.stringify(data), generator: JSON.stringify(generator) };
     saveCheckpoint(this.model, path('model'), metadata);
     scope(() => saveTensors(this.optimizer.stateDict(), path('optimizer')));
   }
@@ -81,7 +86,7 @@ class Training {
   load(): void {
     const { metadata } = loadCheckpoint(this.model, path('model'));
     scope(() => this.optimizer.loadStateDict(loadTensors(path('optimizer'))));
-    this.#made = Number(metadata.step);
+    this.#loader.load(JSON.parse(metadata.data!) as TokenLoaderState);
     defaultGenerator.loadStateDict(JSON.parse(metadata.generator!) as GeneratorState);
   }
 

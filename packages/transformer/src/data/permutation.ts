@@ -3,7 +3,7 @@ const rounds = 6;
 /**
  * Where a random permutation of 0, 1... `count` - 1 takes `index`; each seed and epoch have one of their own. It is calculated
  * from these numbers alone, without a table of `count` entries, by a Feistel network whose results beyond `count` are put
- * through it again (Black & Rogaway 2002, "Ciphers with Arbitrary Finite Domains"). `count` is at most 2^32.
+ * through it again (Black & Rogaway 2002, "Ciphers with Arbitrary Finite Domains"). `count` is at most 2^52.
  */
 export function permuted(index: number, count: number, seed: number, epoch: number): number {
   const halfBits = Math.ceil(Math.log2(count) / 2);

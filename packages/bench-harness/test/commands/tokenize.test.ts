@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { TokenFile } from '@roofline/transformer';
+import { describe, expect, it } from 'vitest';
+import { endOf, startCli } from '../fixtures/run-cli.ts';
+import { runMain } from '../fixtures/run-main.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+
+/** A folder with two texts; gives paths in it. */
+function texts(): (name: string) => string {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'a.txt'), 'The roof ä');
+  writeFileSync(join(folder, 'b.txt'), 'and the floor');
+  return (name) => join(folder, name);
+}
+
+function textIn(path: string): string {
+  using file = new TokenFile(path);
+  return Buffer.from([...file.read(0, file.length)]).toString();
+}
+
+describe('roofline tokenize', () => {
+  it('makes one file of several texts, in their order', async () => {
+    const at = texts();
+    const both = await runMain(['tokenize', at('b.txt'), at('a.txt'), '--out', at('data.bin')]);
+    expect(both).toEqual({
+      exitCode: 0,
+      stdout: `${at('data.bin')}: 24 tokens of a vocabulary of 256, as uint16\n`,
+      stderr: '',
+    });
+    expect(textIn(at('data.bin'))).toBe('and the floorThe roof ä');
+    const again = await runMain(['tokenize', at('a.txt'), '--out', at('data.bin'), '--json']);
+    expect(JSON.parse(again.stdout)).toEqual({
+      ...{ path: at('data.bin'), texts: [at('a.txt')], tokenizer: 'bytes' },
+      ...{ tokens: 11, vocabularySize: 256, dtype: 'uint16' },
+    });
+    expect(textIn(at('data.bin'))).toBe('The roof ä');
+    expect(readdirSync(at('.')).sort()).toEqual(['a.txt', 'b.txt', 'data.bin']);
+  });
+
+  it('takes texts of many pieces, with empty ones among them', async () => {
+    const at = texts();
+    const bytes = Buffer.alloc(9_000_000, 'all the bytes of a longer text, ');
+    writeFileSync(at('long.txt'), bytes);
+    writeFileSync(at('empty.txt'), '');
+    const files = ['empty.txt', 'long.txt', 'a.txt'].map(at);
+    expect((await runMain(['tokenize', ...files, '--out', at('data.bin')])).exitCode).toBe(0);
+    using file = new TokenFile(at('data.bin'));
+    expect(Buffer.from(file.read(0, bytes.length)).equals(bytes)).toBe(true);
+    expect(file.length).toBe(bytes.length + 11);
+  });
+
+  it.each<[words: string[], message: string]>([
+    [['a.txt'], '--out is needed.'],
+    [['--out', 'data.bin'], '`roofline tokenize` wants <texts..>.'],
+    [
+      ['a.txt', '--out', 'data.bin', '--tokenizer', 'byte'],
+      "Unknown tokenizer 'byte'. Did you mean bytes? Choices: bytes.",
+    ],
+    [['a.txt', 'c.txt', '--out', 'data.bin'], 'c.txt does not exist.'],
+    [['.', '--out', 'data.bin'], ' is no regular file; name the texts one by one.'],
+    [['good.bin', '--out', 'data.bin'], 'good.bin is a file of tokens, not a text.'],
+    [['empty.txt', '--out', 'good.bin'], 'empty.txt: there is no byte in it, and so no token.'],
+    [['a.txt', '--out', 'a.txt'], 'a.txt is one of the texts, and would take its place'],
+    [['a.txt', '--out', 'link.txt'], 'link.txt is one of the texts'],
+    [
+      ['a.txt', '--out', 'b.txt'],
+      'b.txt is there and is no file of tokens: remove it, or name another file.',
+    ],
+    [['a.txt', '--out', 'folder'], 'folder is no regular file: name a file to write.'],
+    [['a.txt', '--out', 'nowhere/data.bin'], 'data.bin is in a folder that does not exist'],
+  ])('%j is wrong usage, and changes no file', async (words, message) => {
+    const at = texts();
+    writeFileSync(at('empty.txt'), '');
+    mkdirSync(at('folder'));
+    symlinkSync('a.txt', at('link.txt'));
+    await runMain(['tokenize', at('b.txt'), '--out', at('good.bin')]);
+    const before = readdirSync(at('.'));
+    const inFolder = words.map((word) => (word.startsWith('--') || word === 'byte' ? word : at(word)));
+    const { exitCode, stdout, stderr } = await runMain(['tokenize', ...inFolder]);
+    expect(stderr.replaceAll('\n', ' ')).toContain(message);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+    expect(readdirSync(at('.'))).toEqual(before);
+    expect(readFileSync(at('a.txt'), 'utf8')).toBe('The roof ä');
+    expect(readFileSync(at('b.txt'), 'utf8')).toBe('and the floor');
+    expect(textIn(at('good.bin'))).toBe('and the floor');
+  });
+
+  it.skipIf(process.getuid?.() === 0)('names a text that may not be read', async () => {
+    const at = texts();
+    chmodSync(at('a.txt'), 0);
+    const { exitCode, stderr } = await runMain(['tokenize', at('a.txt'), '--out', at('data.bin')]);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringContaining('cannot be opened: EACCES'),
+    });
+  });
+
+  it.skipIf(process.platform === 'win32')(
+    'that is killed leaves the file before, and begins anew with a word about it',
+    { timeout: 120_000 },
+    async () => {
+      const at = texts();
+      await runMain(['tokenize', at('b.txt'), '--out', at('data.bin')]);
+      writeFileSync(at('large.txt'), '');
+      truncateSync(at('large.txt'), 4e9);
+      const child = startCli(['tokenize', at('large.txt'), '--out', at('data.bin')]);
+      const ended = once(child, 'exit');
+      const partial = () => readdirSync(at('.')).some((name) => name.endsWith('.partial'));
+      while (!partial()) await setTimeout(5);
+      child.kill('SIGKILL');
+      expect(await ended).toEqual([null, 'SIGKILL']);
+      expect(textIn(at('data.bin'))).toBe('and the floor');
+      expect(partial()).toBe(true);
+      const again = await endOf(startCli(['tokenize', at('a.txt'), '--out', at('data.bin')]));
+      expect(again).toMatchObject({
+        exitCode: 0,
+        stderr: `A run before was interrupted: ${at('data.bin')} is begun anew.\n`,
+      });
+      expect(textIn(at('data.bin'))).toBe('The roof ä');
+      expect(partial()).toBe(false);
+    },
+  );
+
+  it.skipIf(process.platform !== 'linux')(
+    'that finds no room says so, and leaves the file before',
+    async () => {
+      const at = texts();
+      await runMain(['tokenize', at('b.txt'), '--out', at('data.bin')]);
+      writeFileSync(at('large.txt'), Buffer.alloc(3e6, 'x'));
+      const words = ['tokenize', at('large.txt'), '--out', at('data.bin')];
+      const { exitCode, stderr } = await endOf(
+        startCli(words, {}, ['sh', '-c', 'ulimit -f 1000; exec "$@"', 'sh']),
+      );
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 1,
+        stderr: expect.stringMatching(/^roofline: EFBIG.*Make room, or choose another folder by --out/s),
+      });
+      expect(textIn(at('data.bin'))).toBe('and the floor');
+      expect(readdirSync(at('.')).filter((name) => name.endsWith('.partial'))).toEqual([]);
+    },
+  );
+});
