@@ -1,7 +1,7 @@
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { describe, expect, it } from 'vitest';
 import { partsOf } from '../../../src/compile/cuda/arena.ts';
-import { besideShortCalls } from '../../../src/compile/cuda/branch-rules.ts';
+import { besideShortCalls, multiprocessorsBeside } from '../../../src/compile/cuda/branch-rules.ts';
 import {
   type BranchRule,
   branchesOf,
@@ -176,14 +176,21 @@ describe('besideShortCalls', () => {
     expect(judge(long, [tiny, tiny, long])).toBe(false);
   });
 
-  it('counts products by their floating-point operations', () => {
+  it('counts products by their floating-point operations, also where their bytes are few', () => {
     const product = (n: number) => {
       const a = full([n, n], 1, { device, dtype: 'bfloat16' });
       return graphOf(() => noGrad(() => [matmul(a, a)])).graph.calls[0]!;
     };
-    // 2 n³ operations: 2e7 of two multiprocessors are brief.
-    expect(isWorthIt(product(256), calls([tiny]))).toBe(true);
-    expect(isWorthIt(product(128), calls([tiny]))).toBe(false);
+    // 2 n³ operations and 6 n² bytes, where 1.3e9 and 7.9e6 of an H200 are brief.
+    const rule = besideShortCalls({ multiprocessors: 132 });
+    expect(rule.isWorthIt(product(1024), calls([tiny]))).toBe(true);
+    expect(rule.isWorthIt(product(768), calls([tiny]))).toBe(false);
+  });
+
+  it('leaves half of the multiprocessors to others, as long as there are several', () => {
+    expect([132, 3, 1].map((multiprocessors) => multiprocessorsBeside({ multiprocessors }))).toEqual([
+      66, 1, 1,
+    ]);
   });
 });
 
@@ -344,6 +351,23 @@ describe.skipIf(hostCompilerVersion() === null)('a compiled program with branche
     expect(told[0]).toEqual(['factor 1', multiprocessors]);
     expect(new Set(told.slice(1).map(([, count]) => count))).toEqual(new Set([multiprocessors / 2]));
     expect(told.at(-1)![0]).toBe('factor 3');
+  });
+
+  it('waits for the only call of a branch before its one reader', () => {
+    noGrad(() => {
+      const table = randn([64, 16], { seed: 5, device });
+      const fn = (x: Tensor) => {
+        const beside = matmul(transpose(table), table);
+        return [matmul(matmul(matmul(x, w), w), beside)];
+      };
+      const compiled = compile(fn, { branches: 'always' });
+      for (let call = 0; call < 12; call++) {
+        const x = randn([16, 16], { seed: call, device });
+        expect(numbers(compiled(x))).toEqual(numbers(fn(x)));
+      }
+      expect(compiled.explain()[0]!.callsBeside).toBe(1);
+      compiled.dispose();
+    });
   });
 
   it('reads what the host wrote between runs, with its handles dropped and memory poisoned', () => {
