@@ -17,7 +17,7 @@ import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { Specialization, type CompileExplanation } from './specialization.ts';
 import { type EscapedTensor, findEscapedTensor } from './trace/escaped-tensors.ts';
-import type { ExecutableOptions } from './executable/executable.ts';
+import { type BranchChoice, type ExecutableOptions, branchChoices } from './executable/executable.ts';
 import { writtenArguments } from './graph/graph.ts';
 import { copyOfArgument, takeOutOfArgumentCopies, writeBack } from './trace/argument-copies.ts';
 import { Trace } from './trace/trace.ts';
@@ -35,11 +35,11 @@ export interface CompileOptions {
    */
   readonly autotune?: boolean;
   /**
-   * Which calls a GPU runs beside others, on a branch of the CUDA graph: `auto` chooses long ones beside short ones that leave
-   * multiprocessors idle, where that takes no more memory; `always` is all that can, `never` one chain. Results are the same bits.
-   * No effect on the CPU. Default `auto`.
+   * Which calls a GPU runs concurrently with others, on a branch of the CUDA graph: `auto` chooses long calls that overlap with
+   * short ones, which leave multiprocessors idle, where that takes no more memory; `always` is every call that can, `never` a single
+   * chain. Results are the same bits. No effect on the CPU. Default `auto`.
    */
-  readonly branches?: 'auto' | 'always' | 'never';
+  readonly branches?: BranchChoice;
 }
 
 /** What a compiled function's cache has done. */
@@ -51,8 +51,6 @@ export interface CompileCache {
   /** Calls that ran eagerly, and were traced. */
   readonly misses: number;
 }
-
-const branchChoices = ['auto', 'always', 'never'] as const;
 
 type AnyFunction = (...values: never[]) => unknown;
 

@@ -1,4 +1,5 @@
-import { type KernelSpec, type Op, defineOp } from '../../src/index.ts';
+import { type KernelSpec, type Op, type Tensor, apply, defineOp } from '../../src/index.ts';
+import { cudaDevice } from '../../src/kernel-api.ts';
 
 /** An op whose inputs autocast casts, as for matrix products, as one element-wise kernel. */
 export const lowProduct: Op<undefined> = defineOp({
@@ -42,3 +43,25 @@ export const scaled: Op<{ readonly factor: number }> = defineOp({
   cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
   cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
 });
+
+const copiedOp = defineOp<null>({
+  name: 'copied',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  variant: () => '',
+  cuda: {
+    kind: 'custom',
+    launch(context, [x], [y]) {
+      const gpu = cudaDevice(context);
+      const [workspace, scratch] = [context.workspace(x!.byteLength), gpu.scratch('copied', x!.byteLength)];
+      gpu.stream.copy(workspace, x!.address, x!.byteLength);
+      gpu.stream.copy(scratch, workspace, x!.byteLength);
+      context.fillBytes(workspace, 0xff, x!.byteLength);
+      gpu.stream.copy(y!.address, scratch, x!.byteLength);
+    },
+  },
+  cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Identity', [x!])] },
+});
+
+/** A copy through a workspace, and through memory that its kernels share with those of other calls on their stream. */
+export const throughScratch = (x: Tensor): Tensor => apply(copiedOp, [x], null)[0]!;

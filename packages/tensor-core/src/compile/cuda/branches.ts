@@ -2,9 +2,9 @@ import type { Call } from '../graph/graph.ts';
 import { areIndependent } from '../passes/operands.ts';
 
 /**
- * Calls that run beside the chain of the others, each by its place with the place of the call that waits for it, or the number
- * of calls where none does but the end. They begin after the calls of the chain ahead of them, and run in their own order.
- * Whatever waits is in the chain.
+ * Calls that run alongside the main chain, by their places: each with the place of the call in the chain that waits for it, or the
+ * number of calls where only the end of the program does. Such a call starts after the calls of the chain before it; calls on the
+ * branch run in their own order.
  */
 export type Branches = ReadonlyMap<number, number>;
 
@@ -24,18 +24,18 @@ export function mayOverlap(branches: Branches, a: number, b: number): boolean {
 
 /** Which calls run beside others. */
 export interface BranchRule {
-  /** Calls of the chain that a call must find to run beside. */
+  /** The fewest calls of the chain that a call must run alongside. */
   readonly fewest: number;
-  /** Calls of the chain after which it is waited for all the same, so that what it uses is not held for long. */
+  /** The most calls of the chain before it is waited for anyway, so that its operands are not held for long. */
   readonly most: number;
-  /** Whether a call is worth it beside these of the chain. */
+  /** Whether a call gains by running alongside these of the chain. */
   isWorthIt(call: Call, beside: readonly Call[]): boolean;
 }
 
 /** The branches of calls by a rule: what nothing waits for over several calls runs beside those. */
 export function branchesOf(calls: readonly Call[], { fewest, most, isWorthIt }: BranchRule): Branches {
   const joins = new Map<number, number>();
-  /** Places of the chain behind the call at hand, the nearest last; by storage those that use it. */
+  /** Places of later calls in the chain, the nearest last; by storage those that use it. */
   const chain: number[] = [];
   const users = new Map<number, number[]>();
   for (let place = calls.length - 1; place >= 0; place--) {

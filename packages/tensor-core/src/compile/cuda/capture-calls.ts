@@ -122,7 +122,7 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
     this.#parts.lowering.run(op, inputs, outputs, attributes);
   };
 
-  /** Discards what no call from `end` on needs, nor any that it has not waited for. */
+  /** Ends the call before `end`: discards what neither later calls need nor those still running, and counts its nodes. */
   #giveBack(end: number): void {
     const { arena, arenaAddress } = this.#place;
     for (; this.#freed < end; this.#freed++) {
@@ -131,7 +131,7 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
         this.#parts.device.discard(arenaAddress + offset, byteLength);
     }
     this.#taken = this.#taken.filter(({ last }) => last >= end);
-    if (end > 0) this.nodes[end - 1]! += this.#newNodes();
+    if (end > 0) this.nodes.push(this.#newNodes());
   }
 
   /** How many nodes there are since the last question. */
@@ -161,7 +161,6 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
     lowering.record(recorder, () => captureCall(call, memory, this.#ranges, queue));
     this.workspaces.set(at, workspaces.asked);
     this.#taken.push(...workspaces.taken.map((gap) => ({ ...gap, ...spanOf(this.#branches, at) })));
-    this.nodes.push(this.#newNodes());
   }
 }
 

@@ -1,7 +1,8 @@
 import type { CudaProperties } from '@roofline/cuda';
+import type { BranchChoice } from '../executable/executable.ts';
 import type { Graph } from '../graph/graph.ts';
 import { Arena } from './arena.ts';
-import { type BranchChoice, besideWherePossible, besideShortCalls } from './branch-rules.ts';
+import { besideShortCalls, besideWherePossible } from './branch-rules.ts';
 import { type BranchRule, type Branches, branchesOf, oneChain } from './branches.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';
 import { lastReadsOf } from '../passes/operands.ts';

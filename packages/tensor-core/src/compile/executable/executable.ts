@@ -58,12 +58,16 @@ export const nothingSpared = {
   arenaBytes: 0,
 } as const;
 
+export const branchChoices = ['auto', 'always', 'never'] as const;
+/** How a schedule chooses what runs at the same time as other calls; see `CompileOptions`. */
+export type BranchChoice = (typeof branchChoices)[number];
+
 /** How a device compiles a graph. */
 export interface ExecutableOptions {
   /** See `CompileOptions`. */
   readonly autotune: boolean;
   /** See `CompileOptions`. */
-  readonly branches: 'auto' | 'always' | 'never';
+  readonly branches: BranchChoice;
 }
 
 /** A graph ready to run on its device. */

@@ -25,26 +25,7 @@ import {
 import { cudaDevice } from '../../../src/kernel-api.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
-import { halve, halveKernel, scaled } from '../lowered-ops.ts';
-
-/** A copy through memory that its kernels share with those of other calls. */
-const copiedOp = defineOp<null>({
-  name: 'copied',
-  autocast: 'none',
-  infer: ([x]) => [x!],
-  variant: () => '',
-  cuda: {
-    kind: 'custom',
-    launch(context, [x], [y]) {
-      const gpu = cudaDevice(context);
-      const address = gpu.scratch('copied', x!.byteLength);
-      gpu.stream.copy(address, x!.address, x!.byteLength);
-      gpu.stream.copy(y!.address, address, x!.byteLength);
-    },
-  },
-  cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Identity', [x!])] },
-});
-const throughScratch = (x: Tensor) => apply(copiedOp, [x], null)[0]!;
+import { halve, halveKernel, scaled, throughScratch } from '../lowered-ops.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', () => {
   const device = openEmulatedDevice();
