@@ -30,6 +30,7 @@ export {
   declareFunctions,
   ffi,
 } from './base/host/ffi.ts';
+export { type FileLock, lockFile } from './base/host/file-lock.ts';
 export { HostMemory, addressOf } from './base/host/host-memory.ts';
 export { keepLibrary } from './base/host/keep-library.ts';
 export { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from './base/float16.ts';

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { ffi } from '@roofline/cuda/host';
+import { lockFile } from '@roofline/cuda/host';
 import { orUsageError } from '../attempt.ts';
 import { UsageError } from '../errors.ts';
 
@@ -19,8 +19,8 @@ const HOLDER = /^(process \d+ on |\{"pid":|$)/;
 
 /**
  * Takes the folder for this process and returns the way to give it back. The system takes the lock from a process that
- * ends, however it ends. Throws UsageError while another process holds it, and where no lock can be made. On Windows
- * nothing keeps others out.
+ * ends, however it ends. Throws UsageError while another process holds it, and where no lock can be made. Warns where files
+ * cannot be locked, as on Windows and some network disks: nothing keeps others out there.
  */
 export function lockFolder(folder: string): () => void {
   const path = join(folder, '.lock');
@@ -29,7 +29,7 @@ export function lockFolder(folder: string): () => void {
     try {
       const holder = readFileSync(file, 'utf8');
       if (!HOLDER.test(holder)) throw new UsageError(`${path} is no lock of Roofline's. ${remedy}`);
-      if (!lock(file))
+      if (!isFree(file, folder))
         throw new UsageError(
           `${folder} is in use by ${holder || 'another process'}. Wait for it, or take another --out.`,
         );
@@ -56,13 +56,16 @@ function openLock(path: string): number {
   );
 }
 
-let flock: ((file: number, operation: number) => number) | null = null;
-const exclusiveOrFail = 2 | 4; // LOCK_EX | LOCK_NB
-
-function lock(file: number): boolean {
-  if (process.platform === 'win32') return true;
-  flock ??= ffi().load(null).func('int flock(int file, int operation)') as NonNullable<typeof flock>;
-  return flock(file, exclusiveOrFail) === 0;
+/** Whether no other process holds it; says so where the system cannot tell. */
+function isFree(file: number, folder: string): boolean {
+  const lock = lockFile(file);
+  if (lock === 'unsupported')
+    process.emitWarning(
+      `${folder} is where files cannot be locked: nothing keeps another process from measuring into it at the same time. ` +
+        'Start one at a time, or choose an --out on another disk.',
+      { code: 'ROOFLINE_NO_LOCKS' },
+    );
+  return lock !== 'held';
 }
 
 /** The folder may have been replaced since the lock was made. */

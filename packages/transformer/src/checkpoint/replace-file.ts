@@ -15,7 +15,7 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
-import { ffi } from '@roofline/cuda/host';
+import { lockFile } from '@roofline/cuda/host';
 
 /**
  * Writes a file by `write`, which gets its descriptor. A file that is there keeps its permissions, and a link still leads to
@@ -71,7 +71,7 @@ function openPartial(target: string): { partial: string; file: number } {
   for (;;) {
     const partial = `${target}.${randomBytes(8).toString('hex')}.partial`;
     const file = openSync(partial, 'wx');
-    lock(file, LOCK_EX);
+    lockFile(file, { waits: true });
     // Before it was locked, another process may have removed it as a leftover.
     if (statSync(partial, { throwIfNoEntry: false })?.ino === fstatSync(file).ino) return { partial, file };
     closeSync(file);
@@ -108,20 +108,10 @@ function removeUnlessWritten(partial: string): boolean {
     return false;
   }
   try {
-    if (!lock(file, LOCK_EX | LOCK_NB)) return false;
+    if (lockFile(file) !== 'taken') return false;
     rmSync(partial, { force: true });
     return true;
   } finally {
     closeSync(file);
   }
-}
-
-const [LOCK_EX, LOCK_NB] = [2, 4];
-let flock: ((file: number, operation: number) => number) | null = null;
-
-/** Whether an open file could be locked; the system lets go of the lock when the file is closed, or its process is killed. */
-function lock(file: number, operation: number): boolean {
-  if (process.platform === 'win32') return false;
-  flock ??= ffi().load(null).func('int flock(int file, int operation)') as NonNullable<typeof flock>;
-  return flock(file, operation) === 0;
 }

@@ -22,7 +22,6 @@ import {
   sum,
   tensor,
 } from '../../../src/index.ts';
-import { cudaDevice } from '../../../src/kernel-api.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
 import { halve, halveKernel, scaled, throughScratch } from '../lowered-ops.ts';
