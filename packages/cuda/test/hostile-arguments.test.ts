@@ -34,6 +34,7 @@ const hostTable: HostileTable = {
       'LibraryNotFoundError',
     ].map((name) => [`new ${name}`, error]),
   ),
+  lockFile: exempt('is given the number of a file just opened; any other may be one of this process'),
   checkOptions: checking,
   checkCount: checking,
   checkFlag: checking,

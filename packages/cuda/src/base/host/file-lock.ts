@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { RooflineError } from '../errors.ts';
 import { ffi } from './ffi.ts';
 
 /** What came of a lock: `unsupported` where there are none, as on Windows and on some network disks. */
@@ -12,7 +13,7 @@ let flock: ((file: number, operation: number) => number) | null = null;
 
 /**
  * Locks an open file for this process alone, by flock(2): the system unlocks it when the file is closed, or its process ends,
- * however it ends. With `waits` it blocks while another process holds the lock. Throws an Error for what is no open file.
+ * however it ends. With `waits` it blocks while another process holds the lock. Throws a RooflineError for what is no open file.
  */
 export function lockFile(file: number, { waits = false }: { readonly waits?: boolean } = {}): FileLock {
   if (process.platform === 'win32') return 'unsupported';
@@ -22,6 +23,7 @@ export function lockFile(file: number, { waits = false }: { readonly waits?: boo
     const code = ffi().errno();
     if (code === EAGAIN) return 'held';
     if (withoutLocks.includes(code)) return 'unsupported';
-    if (code !== EINTR) throw new Error(`lockFile: file ${file} cannot be locked (errno ${code}).`);
+    if (code !== EINTR)
+      throw new RooflineError('FILE', `lockFile: file ${file} cannot be locked (errno ${code}).`);
   }
 }
