@@ -82,7 +82,7 @@ describe('profiles of compiled steps', () => {
     ]);
     const idle = (some: typeof measurements) => profileSummary(some).filter((text) => text.includes('idles'));
     expect(idle(measurements)).toEqual([
-      expect.stringMatching(/^Kernels take .* of a step of .* \(small, eager\); /),
+      expect.stringMatching(/^Kernels run for .* of a step of .* \(small, eager\); /),
     ]);
     expect(idle(measurements.slice(1))).toEqual([]);
     expect(idle(recordsOn(onGpu).map(interpretProfile))).toEqual([

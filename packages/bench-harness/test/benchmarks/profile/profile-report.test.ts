@@ -11,7 +11,7 @@ describe('profile report', () => {
   it('says which kernel leads, how long the device idles and what softmax costs', () => {
     expect(report.title).toBe('Kernels fill 39.0 % of a step');
     expect(report.summary).toEqual([
-      'Kernels take 39.0 µs of a step of 100 µs; the device idles **61.0 %** of it.',
+      'Kernels run for 39.0 µs of a step of 100 µs; the device idles **61.0 %** of it.',
       'Matrix products make up **82.1 %** of the kernel time.',
       'Inside attention, forward, softmax takes **50.0 %** of the time of the matrix products, with **0.06 %** of ' +
         'their FLOPs.',

@@ -134,19 +134,28 @@ class RangeTable {
 }
 
 function describeOp(call: OpCall, range: number | null, profileStartMs: number): ProfiledOp {
-  const { op, inputs, outputs, members, startMs, endMs } = call;
+  const { op, members, startMs, endMs } = call;
   const cost = costOfCall(call);
   return {
     name: op.name,
     members: members.map((member) => member.op.name),
     isMatrixProduct: cost.boundBy === 'tensorCores',
-    dtype: (inputs[0] ?? outputs[0]!).dtype,
+    dtype: operandDType(call),
     cost,
     range,
     allocatedBytes: call.allocatedBytes,
     hostStartUs: (startMs - profileStartMs) * 1000,
     hostDurationUs: (endMs - startMs) * 1000,
   };
+}
+
+/** A fused op's is that of its product: an optimizer that updates float32 by a product of bfloat16 multiplies bfloat16. */
+function operandDType({ inputs, outputs, members }: OpCall): DType {
+  const product = members.find(
+    (member) =>
+      costOf(member.op, member.inputs, member.outputs, member.attributes as never).boundBy === 'tensorCores',
+  );
+  return (product?.inputs[0] ?? inputs[0] ?? outputs[0]!).dtype;
 }
 
 /** Fused ops calculate what they would separately, but move only what none passes to the next. */

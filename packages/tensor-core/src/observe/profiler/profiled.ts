@@ -23,6 +23,7 @@ export interface ProfiledOp {
   readonly members: readonly string[];
   /** Whether it is a matrix product, or contains some, according to autocast's classes. */
   readonly isMatrixProduct: boolean;
+  /** Of what it reads first; of the operands of its product, where it contains one. */
   readonly dtype: string;
   readonly cost: Cost;
   /** Index of the innermost open range. */

@@ -97,6 +97,8 @@ export function stepTimes({ spans, result, isOpByOp }: TimedSteps) {
   return {
     kernels: spans.length / steps.length,
     kernelMs: perStep(totalUs),
+    // Shorter than their sum where branches of a graph run at the same time.
+    busyMs,
     deviceMs: profiled,
     wallMs,
     plainMs: plain,

@@ -93,7 +93,7 @@ function timeSentence(profiles: readonly NamedProfile[]): string[] {
   if (steps.length > 1) return [`Of the time of a step that is not profiled the device idles ${idle}.`];
   const name = profiles.length > 1 ? ` (${first.name})` : '';
   return [
-    `Kernels take ${formatDuration(first.kernelMs)} of a step of ${formatDuration(first.plainMs)}${name}; the device idles ` +
+    `Kernels run for ${formatDuration(first.busyMs)} of a step of ${formatDuration(first.plainMs)}${name}; the device idles ` +
       `${idle} of it.`,
   ];
 }
