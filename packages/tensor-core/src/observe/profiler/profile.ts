@@ -2,6 +2,7 @@ import { DeviceError, checkFunction, checkObject, wrongArgument } from '@rooflin
 import type { CudaDevice } from '../../backends/cuda/device.ts';
 import { openedCudaDevices } from '../../backends/cuda/open-device.ts';
 import { type Cupti, type RecordedActivities, loadCupti } from '@roofline/cuda/parts';
+import type { DType } from '../../base/dtype.ts';
 import { bytesOf, costOf } from '../../op/cost.ts';
 import type { Cost } from '../../op/op.ts';
 import { cpuKernels, gpuKernels } from './kernels.ts';
