@@ -1,4 +1,4 @@
-// Rebuilds what docs/ shows of the records there: the findings and tables of each report, and the pictures of README and
+// Rebuilds what `roofline plan` knows of machines, and what docs/ shows of the records there: the findings and tables of each report, and the pictures of README and
 // handbook, and the tables of README and benchmarks. `npm run results`; the pages with all charts are part of the site that `npm run docs` builds.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -12,8 +12,11 @@ import {
   type Drawing,
   type Report,
 } from '../packages/reports/src/index.ts';
+import { machineNames } from '../packages/bench-harness/src/plan/kinds.ts';
+import { machinePath } from '../packages/bench-harness/src/plan/machine.ts';
 import { allReducePicture } from './all-reduce-picture.ts';
 import { leadChart, pagesWithTables, withTables } from './benchmark-tables.ts';
+import { committedPlan, machineOfFolders, machineText, plans } from './plans.ts';
 
 const docs = resolve(import.meta.dirname, '../docs');
 
@@ -137,9 +140,13 @@ export function reportOf(folders: readonly string[]) {
   return reportOfRecords(folders.flatMap((folder) => readResults(join(docs, 'results', folder))));
 }
 
-/** One of `reports`, as the `report.yaml` next to its page says it where there is one. */
+/** The folders of all pages: those of records, and those of plans. */
+export const pageNames = [...Object.keys(reports), ...Object.keys(plans)];
+
+/** One of `pageNames`, as the `report.yaml` next to its page says it where there is one. */
 export async function committedReport(name: string): Promise<Report> {
-  return asAuthored(await reportOf(reports[name]!), [join(docs, 'results', name)]);
+  const report = name in plans ? committedPlan(name) : await reportOf(reports[name]!);
+  return asAuthored(report, [join(docs, 'results', name)]);
 }
 
 /** What a repository shows of a report: its findings and tables. The charts' files would be derived ones. */
@@ -154,7 +161,8 @@ export function reportPage(report: Report): string {
 }
 
 async function main(): Promise<void> {
-  for (const name of Object.keys(reports)) {
+  for (const name of machineNames) writeFileSync(machinePath(name), machineText(machineOfFolders(name)));
+  for (const name of pageNames) {
     const path = join('results', name, 'report.md');
     mkdirSync(join(docs, 'results', name), { recursive: true });
     writeFileSync(join(docs, path), reportPage(await committedReport(name)));

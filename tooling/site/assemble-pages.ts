@@ -2,7 +2,7 @@
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { renderHtml } from '../../packages/reports/src/index.ts';
-import { committedReport, reportPage, reports } from '../../scripts/write-results.ts';
+import { committedReport, pageNames, reportPage } from '../../scripts/write-results.ts';
 import { undocumented, writeApi } from '../api-reference/write-api.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -28,7 +28,7 @@ export async function assemblePages(folder: string): Promise<void> {
 }
 
 async function addReports(folder: string): Promise<void> {
-  for (const name of Object.keys(reports)) {
+  for (const name of pageNames) {
     const report = await committedReport(name);
     if (readFileSync(join(docs, 'results', name, 'report.md'), 'utf8') !== reportPage(report)) {
       throw new Error(

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { readResults } from '../../packages/bench-harness/src/index.ts';
 import { renderHtml } from '../../packages/reports/src/index.ts';
 import { openBrowser } from '../../packages/reports/test/html/browser.ts';
+import { plans } from '../../scripts/plans.ts';
 import { committedReport, reportOf, reports } from '../../scripts/write-results.ts';
 
 const browser = openBrowser();
@@ -20,6 +21,7 @@ function settingNames(folders: readonly string[]): string[] {
 const alone = ['h200-memory', 'h200-overhead', 'h200-compile', 'h200-precision', 'h200-warmup', 'cpu-ddp'];
 const pages = [
   ...Object.entries(reports).map(([name, folders]) => ({ name, folders, read: () => committedReport(name) })),
+  ...Object.keys(plans).map((name) => ({ name, folders: [], read: () => committedReport(name) })),
   ...alone.map((name) => ({ name, folders: [name], read: () => reportOf([name]) })),
 ];
 

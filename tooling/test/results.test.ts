@@ -16,6 +16,9 @@ import {
   pagesWithTables,
   withTables,
 } from '../../scripts/benchmark-tables.ts';
+import { machineNames } from '../../packages/bench-harness/src/plan/kinds.ts';
+import { machinePath } from '../../packages/bench-harness/src/plan/machine.ts';
+import { machineOfFolders, machineText } from '../../scripts/plans.ts';
 import { pictures, reportOf } from '../../scripts/write-results.ts';
 
 interface Samples {
@@ -117,6 +120,13 @@ it("what the handbook says of compiled steps against eager ones is the records'"
   const handbook = inOneLine('docs/handbook/compile-a-step.md');
   expect(handbook).toContain(`takes ${gains[0]} to ${gains[1]} of the eager one's time`);
 });
+
+it.each(machineNames)(
+  'what plans know of %s is what the records say: `npm run results` writes it',
+  (name) => {
+    expect(readFileSync(machinePath(name), 'utf8')).toBe(machineText(machineOfFolders(name)));
+  },
+);
 
 it('the pictures are those of the records: `npm run results` draws them', async () => {
   const stale = [...(await pictures())].filter(

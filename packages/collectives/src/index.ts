@@ -24,6 +24,11 @@ export {
   ShardedOptimizer,
   type StateOptions,
 } from './parallel/sharded-optimizer.ts';
+export { type ReductionOptions, allReduce } from './ops/all-reduce.ts';
+export { allToAll } from './ops/all-to-all.ts';
+export { broadcast, reduce } from './ops/broadcast.ts';
+export { allGather, reduceScatter } from './ops/gather-scatter.ts';
+export { receive, send } from './ops/send-receive.ts';
 export { type RankEnvironment, type RankOptions, rankEnvironment } from './ranks/rank-environment.ts';
 export { StoreClient, type StoreClientOptions } from './store/store-client.ts';
 export { StoreServer, type StoreServerOptions } from './store/store-server.ts';

@@ -40,6 +40,8 @@ function besideText(method: 'get' | 'add') {
   };
 }
 
+const reductionOptions = { '2': 'undefined {}', '2.op': 'undefined' };
+
 const table: HostileTable = {
   'new DistributedDataParallel': {
     args: () => [model(), group(), { mode: 'flat', bucketBytes: 5, findUnusedParameters: true }],
@@ -80,6 +82,17 @@ const table: HostileTable = {
   'ShardedOptimizer#stepUnless': { args: () => [sharded(), zeros([])], named: 'ShardedOptimizer|SGD' },
   'ShardedOptimizer#step': exempt('takes nothing'),
   'ShardedOptimizer#dispose': exempt('takes nothing'),
+  allReduce: { args: () => [ones([2]), group(), { op: 'max' }], legal: reductionOptions },
+  allGather: { args: () => [ones([2]), group()] },
+  reduceScatter: { args: () => [ones([2]), group(), { op: 'max' }], legal: reductionOptions },
+  allToAll: { args: () => [ones([2]), group()] },
+  broadcast: { args: () => [ones([2]), 0, group()] },
+  reduce: {
+    args: () => [ones([2]), 0, group(), { op: 'max' }],
+    legal: { '3': 'undefined {}', '3.op': 'undefined' },
+  },
+  send: { args: () => [ones([2]), 1, group()] },
+  receive: { args: () => [ones([2]), 1, group()] },
   'new CollectiveError': anError,
   'new StoreError': anError,
   'new StoreClient': exempt('private: connect() makes it'),

@@ -102,6 +102,7 @@ const table: HostileTable = {
   'Storage#unwatch': internal,
   'Storage#hold': internal,
   'Storage#holdsOn': internal,
+  'Storage#noteUnderWay': internal,
   'Storage#noteWrite': internal,
   'Storage#joinWrite': internal,
   'Storage#leaveWrite': internal,

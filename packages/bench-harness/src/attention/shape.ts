@@ -36,7 +36,7 @@ export const shapeParameters = {
 
 /** Causal if not said. */
 export type AttentionShape = z.input<typeof attentionShape>;
-const attentionShape = cellSchema(shapeParameters);
+export const attentionShape = cellSchema(shapeParameters);
 
 export function isCausal({ mask }: Pick<AttentionShape, 'mask'>): boolean {
   return mask !== 'full';

@@ -57,6 +57,21 @@ export function parsePositiveNumber(flag: string): (given: Given) => number {
   };
 }
 
+const PREFIXES: Readonly<Record<string, number>> = { '': 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12, p: 1e15 };
+
+/** How much of `unit`, as `B/s`, a `50GB/s` is; prefixes are powers of a thousand. */
+export function parseRate(flag: string, unit: string): (given: Given) => number {
+  const pattern = new RegExp(`^(\\d+(?:\\.\\d+)?)\\s*([kmgtp]?)${unit}$`, 'i');
+  return (given) => {
+    const text = single(flag, given).trim();
+    const [, number = '', prefix = ''] = pattern.exec(text) ?? [];
+    const value = Number(number) * PREFIXES[prefix.toLowerCase()]!;
+    if (number === '' || !(value > 0 && Number.isFinite(value)))
+      throw new UsageError(`--${flag} wants a number of ${unit}, such as 50G${unit}, not '${text}'.`);
+    return value;
+  };
+}
+
 /** A limit of a ratio: `1.05`, or `5%` above 1. */
 export function parseLimit(flag: string): (given: Given) => number {
   return (given) => {

@@ -39,6 +39,13 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./model.ts')).modelCommand,
   },
   {
+    name: 'plan',
+    group: 'look',
+    summary:
+      'Memory, communication and time of a step on many GPUs before there are any: every layout, the best first',
+    load: async () => (await import('./plan.ts')).planCommand,
+  },
+  {
     name: 'agree',
     group: 'check',
     summary: 'Check that random small models agree with PyTorch: values, gradients, parameters after AdamW',

@@ -232,6 +232,7 @@ describe('help', () => {
     'report',
     'compare',
     'model',
+    'plan',
     'doctor',
     'agree',
     'demo',
@@ -282,6 +283,7 @@ describe('help', () => {
     ['overhead', 'small, on the CPU tiny'],
     ['ddp', 'tiny'],
     ['model', 'all, in a table'],
+    ['plan', '8b'],
   ])('help of %s says which size it takes where none is given: %s', async (command, size) => {
     const { stdout } = await runMain([command, '-h']);
     const [, flag] = /--size (.*?) --d-model/.exec(stdout.replaceAll(/\s+/g, ' '))!;

@@ -136,7 +136,8 @@ export class GlooBackend implements Backend {
   #wait(ticket: number): void {
     if (!this.#listeners.has(ticket)) return;
     this.#library.wait(this.#group, ticket);
-    this.#tellIfSettled(ticket);
+    // With those before it, which may hold memory that nothing else asks for.
+    this.#tellSettled();
   }
 
   #tellSettled(): void {

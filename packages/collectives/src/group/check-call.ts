@@ -1,4 +1,5 @@
 import { RooflineError, describeValue } from '@roofline/tensor-core';
+import { CollectiveError } from '../errors.ts';
 import { type Reduction, reductions } from './backend.ts';
 
 /** Throws a RooflineError (code ARGUMENT) unless `group` is a process group. */
@@ -17,6 +18,21 @@ export function checkRank(op: string, what: string, rank: number, size: number):
     'RANGE',
     `${op}: ${what} must be a rank of this group, 0 to ${size - 1}, not ${describeValue(rank)}.`,
   );
+}
+
+/** Throws unless `peer` is another rank of the group: a RooflineError (code RANGE), or a CollectiveError for this rank itself. */
+export function checkPeer(
+  op: string,
+  peer: number,
+  { rank, ranks }: { readonly rank: number; readonly ranks: readonly number[] },
+): void {
+  checkRank(op, 'the peer', peer, ranks.length);
+  if (peer !== rank) return;
+  throw new CollectiveError(`${op}: rank ${peer} cannot ${op} with itself; use copyInPlace().`, {
+    op,
+    rank: ranks[rank]!,
+    peers: [ranks[peer]!],
+  });
 }
 
 /** Throws a RooflineError (code ARGUMENT) unless there is such a reduction. */

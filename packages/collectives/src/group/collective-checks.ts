@@ -9,9 +9,8 @@ import {
   isFloatingPoint,
 } from '@roofline/tensor-core';
 import { sameShape } from '@roofline/tensor-core/kernel-api';
-import { CollectiveError } from '../errors.ts';
 import type { Backend, Reduction } from './backend.ts';
-import { checkRank, checkReduction } from './check-call.ts';
+import { checkReduction } from './check-call.ts';
 import type { Members } from './describe-call.ts';
 import { checkOperand, checkOverlap, checkTarget } from './operands.ts';
 
@@ -53,16 +52,8 @@ export class CollectiveChecks {
     checkTarget(op, output, this.#backend);
     checkAlike(op, output, x);
     if (output !== x) checkOverlap(op, output, x, 0);
-    const reduction = this.reductionOf(op, options.op, x);
+    const reduction = reductionOf(op, options.op, x);
     return { reduction, output, context: contextOf(op, options.context) };
-  }
-
-  /** How values of the dtype of `x` are reduced. */
-  reductionOf(op: string, reduction: Reduction = 'sum', x: Tensor): Reduction {
-    checkReduction(op, reduction);
-    if (reduction === 'average' && !isFloatingPoint(x.dtype))
-      throw new DTypeError(`${op}: an average of ${x.dtype} would round; cast() it, or take the sum.`);
-    return reduction;
   }
 
   /** Throws unless `whole` holds a piece like `piece` for each rank. */
@@ -94,17 +85,14 @@ export class CollectiveChecks {
         `${op}: only the root, rank ${root}, has an ${name}; give null on rank ${this.#members.rank}.`,
       );
   }
+}
 
-  /** Throws unless `peer` is another rank of the group. */
-  checkPeer(op: string, peer: number): void {
-    checkRank(op, 'the peer', peer, this.#size);
-    if (peer === this.#members.rank)
-      throw new CollectiveError(`${op}: rank ${peer} cannot ${op} with itself; use copyInPlace().`, {
-        op,
-        rank: this.#members.ranks[this.#members.rank]!,
-        peers: [this.#members.ranks[peer]!],
-      });
-  }
+/** How values of the dtype of `x` are reduced. */
+export function reductionOf(op: string, reduction: Reduction = 'sum', x: Tensor): Reduction {
+  checkReduction(op, reduction);
+  if (reduction === 'average' && !isFloatingPoint(x.dtype))
+    throw new DTypeError(`${op}: an average of ${x.dtype} would round; cast() it, or take the sum.`);
+  return reduction;
 }
 
 function contextOf(op: string, context: string | undefined): string[] {

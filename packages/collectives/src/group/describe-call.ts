@@ -1,4 +1,4 @@
-import { type Tensor, formatShape } from '@roofline/tensor-core';
+import { type TensorSpec, formatShape } from '@roofline/tensor-core';
 import { createHash } from 'node:crypto';
 import { CollectiveError } from '../errors.ts';
 import { rankNames } from '../ranks/rank-names.ts';
@@ -8,7 +8,7 @@ import type { Loss, Outcome } from './backend.ts';
 const longestDescription = 200;
 
 /** What all ranks must agree on, in a text short enough to travel before the data. */
-export function describeCall(op: string, details: readonly string[], x: Tensor | null): string {
+export function describeCall(op: string, details: readonly string[], x: TensorSpec | null): string {
   const named = details.length > 0 ? `${op}(${details.join(', ')})` : op;
   const text = x ? `${named} ${x.dtype} ${formatShape(x.shape)}` : named;
   if (text.length <= longestDescription) return text;

@@ -30,8 +30,18 @@ export interface Operand {
   release(): void;
 }
 
+/** Throws one of our errors, which names `op`, unless the backend can read this tensor, and nothing has to record that. */
+export function checkOperand(op: string, x: Tensor, backend: Backend): void {
+  checkTravels(op, x, backend);
+  if (x.requiresGrad && isGradEnabled())
+    throw new AutogradError(
+      `${op}: is not recorded, so the gradient of ${formatShape(x.shape)} would be wrong; call it inside noGrad(), or ` +
+        'detach the tensor.',
+    );
+}
+
 /** Throws one of our errors, which names `op`, unless the backend can read this tensor. */
-export function checkOperand(op: string, x: Tensor, { name, deviceType, device }: Backend): void {
+export function checkTravels(op: string, x: Tensor, { name, deviceType, device }: Backend): void {
   requireTensor(op, x);
   x.assertAlive(op);
   if (x.device.type !== deviceType)
@@ -44,11 +54,6 @@ export function checkOperand(op: string, x: Tensor, { name, deviceType, device }
     );
   if (!(collectiveDTypes as readonly string[]).includes(x.dtype))
     throw new DTypeError(`${op}: takes ${collectiveDTypes.join(', ')}, not ${x.dtype}; cast() it.`);
-  if (x.requiresGrad && isGradEnabled())
-    throw new AutogradError(
-      `${op}: is not recorded, so the gradient of ${formatShape(x.shape)} would be wrong; call it inside noGrad(), or ` +
-        'detach the tensor.',
-    );
 }
 
 /** The same for one that is written to. */

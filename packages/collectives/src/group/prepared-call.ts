@@ -1,4 +1,4 @@
-import { RooflineError, type Tensor } from '@roofline/tensor-core';
+import { RooflineError, type Tensor, type TensorSpec, sizeOf } from '@roofline/tensor-core';
 import type {
   Backend,
   BackendCall,
@@ -14,20 +14,25 @@ import { type Operand, inputOperand, outputOperand } from './operands.ts';
 import { noteHeard, noteUnheard } from './unheard-failures.ts';
 import { Work } from './work.ts';
 
-/** A call of a group, as its method makes it. */
-export interface Call {
+/** A call of a group without its memory. */
+export interface CallTerms {
   readonly kind: CollectiveKind;
   readonly details?: readonly string[];
   readonly isCompared?: boolean;
   readonly reduction?: Reduction;
   readonly root?: number;
+  /** What all ranks must have alike, and how many elements of it are one rank's piece. */
+  readonly like?: TensorSpec | null;
+  readonly count?: number;
+  readonly onCurrentStream?: boolean;
+}
+
+/** A call of a group, as its method makes it. */
+export interface Call extends CallTerms {
+  readonly like?: Tensor | null;
   /** Read, written, or both where they are the same. */
   readonly input?: Tensor | null;
   readonly output?: Tensor | null;
-  /** What all ranks must have alike, and how many elements of it are one rank's piece. */
-  readonly like?: Tensor;
-  readonly count?: number;
-  readonly onCurrentStream?: boolean;
 }
 
 /** A call whose memory is held, on its way to a backend; its Work is there before it begins. */
@@ -40,48 +45,17 @@ export class PreparedCall implements PendingCall {
   readonly #operands: Operand[];
   #running: RunningCall | null = null;
   #isHandedOut = false;
+  #hasEnded = false;
+  #error: Error | null = null;
   #settle: ((error: Error | null, ran?: TimeSpan) => void) | null = null;
 
-  constructor(
-    {
-      kind,
-      details = [],
-      isCompared = false,
-      reduction = 'sum',
-      root = 0,
-      input,
-      output,
-      like,
-      count,
-      onCurrentStream = false,
-    }: Call,
-    members: Members,
-    backend: Backend,
-  ) {
-    const isPairwise = kind === 'send' || kind === 'recv';
-    const order = isPairwise && !backend.ordersPairs ? this : backend;
-    const written = output ? outputOperand(kind, output, order) : null;
-    const separate = input && input !== output ? inputBeside(written, kind, input, order) : null;
-    const from = input === output ? written : separate;
-    // The root's tensor is what a broadcast writes, to others.
-    const to = kind === 'broadcast' ? (written ?? separate) : written;
+  /** Takes over the operands, which it releases. */
+  constructor(call: BackendCall, operands: readonly Operand[], members: Members) {
+    this.call = call;
     this.#members = members;
-    this.#operands = [written, separate].filter((operand) => operand !== null);
-    this.call = {
-      kind,
-      dtype: like?.dtype ?? 'float32',
-      reduction,
-      root,
-      input: from?.address ?? 0,
-      output: to?.address ?? 0,
-      count: count ?? like?.size ?? 0,
-      description: describeCall(isPairwise ? 'send and recv' : kind, details, like ?? null),
-      isCompared,
-      buffers: this.#operands.map(({ buffer }) => buffer),
-      onCurrentStream,
-    };
+    this.#operands = [...operands];
     this.work = new Work(
-      kind,
+      call.kind,
       (settle) => {
         this.#settle = settle;
         return { wait: () => this.#wait() };
@@ -110,11 +84,21 @@ export class PreparedCall implements PendingCall {
     noteHeard(this.#members);
   }
 
+  /** What its Work's `wait` does, also while a function is being compiled. */
+  awaitResult(): void {
+    if (!this.#hasEnded) this.#wait();
+    if (!this.#error) return;
+    this.noteHeard();
+    throw this.#error;
+  }
+
   /** Settles its Work: as failed by `error`, else as done once the results are where they belong. */
   end(error: Error | null, ran?: TimeSpan): void {
     const result = error ?? this.arrive();
     this.#release();
     if (result && this.#isHandedOut) noteUnheard(this.#members, result);
+    this.#error = result;
+    this.#hasEnded = true;
     this.#settle!(result, ran);
     this.onEnded(result);
   }
@@ -147,6 +131,48 @@ export class PreparedCall implements PendingCall {
   #release(): void {
     for (const operand of this.#operands.splice(0)) operand.release();
   }
+}
+
+/** A call on tensors, whose memory it holds: strided ones travel as copies. Throws what holding them throws. */
+export function preparedOnTensors(call: Call, members: Members, backend: Backend): PreparedCall {
+  const { kind, input, output } = call;
+  const isPairwise = kind === 'send' || kind === 'recv';
+  const order = isPairwise && !backend.ordersPairs ? {} : backend;
+  const written = output ? outputOperand(kind, output, order) : null;
+  const separate = input && input !== output ? inputBeside(written, kind, input, order) : null;
+  const from = input === output ? written : separate;
+  // The root's tensor is what a broadcast writes, to others.
+  const to = kind === 'broadcast' ? (written ?? separate) : written;
+  const operands = [written, separate].filter((operand) => operand !== null);
+  return new PreparedCall(
+    {
+      ...termsOf(call),
+      input: from?.address ?? 0,
+      output: to?.address ?? 0,
+      buffers: operands.map(({ buffer }) => buffer),
+    },
+    operands,
+    members,
+  );
+}
+
+/** A call without its memory. */
+export function termsOf({
+  kind,
+  details = [],
+  isCompared = false,
+  reduction = 'sum',
+  root = 0,
+  like = null,
+  count = like ? sizeOf(like.shape) : 0,
+  onCurrentStream = false,
+}: CallTerms): Omit<BackendCall, 'input' | 'output' | 'buffers'> {
+  const isPairwise = kind === 'send' || kind === 'recv';
+  return {
+    ...{ kind, reduction, root, count, isCompared, onCurrentStream },
+    dtype: like?.dtype ?? 'float32',
+    description: describeCall(isPairwise ? 'send and recv' : kind, details, like),
+  };
 }
 
 /** What a call reads besides what it writes, which is released where that fails. */

@@ -10,13 +10,16 @@ import {
 import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
-import { checkRank, checkSubGroupRanks } from './check-call.ts';
+import { checkPeer, checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
-import { CollectiveChecks, type ReduceOptions, checkAlike } from './collective-checks.ts';
+import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
 import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
-import { checkOperand, checkOverlap, checkTarget } from './operands.ts';
-import { type Call, PreparedCall, startTogether } from './prepared-call.ts';
+import { rankNames } from '../ranks/rank-names.ts';
+import { checkOperand, checkOverlap, checkTarget, checkTravels } from './operands.ts';
+import { type MemoryCall, preparedOnMemory } from './call-on-memory.ts';
+import { setInternals } from './group-internals.ts';
+import { type Call, type PreparedCall, preparedOnTensors, startTogether } from './prepared-call.ts';
 import type { Work } from './work.ts';
 
 /** How a group makes another one of some of its ranks. */
@@ -52,6 +55,11 @@ export class ProcessGroup {
     this.#checks = new CollectiveChecks(members, backend);
     this.#regroup = regroup;
     this.#onDispose = onDispose;
+    setInternals(this, {
+      name: `the group of ${rankNames(this.ranks)}`,
+      checkInput: (op, x) => checkTravels(op, x, backend),
+      startOnMemory: (call) => this.#startOnMemory(call),
+    });
   }
 
   get backend(): string {
@@ -131,7 +139,7 @@ export class ProcessGroup {
     this.#checks.checkPieces('reduceScatter', input, output, 'input');
     checkTarget('reduceScatter', output, this.#backend);
     checkOverlap('reduceScatter', output, input, this.rank * output.byteLength);
-    const reduction = this.#checks.reductionOf('reduceScatter', options.op, input);
+    const reduction = reductionOf('reduceScatter', options.op, input);
     return this.#start({
       kind: 'reduceScatter',
       reduction,
@@ -188,14 +196,14 @@ export class ProcessGroup {
    * calls; NCCL runs it in their order, so ranks that send to each other `coalesce` that with what they receive.
    */
   send(x: Tensor, to: number): Work {
-    this.#checks.checkPeer('send', to);
+    checkPeer('send', to, this);
     checkOperand('send', x, this.#backend);
     return this.#start({ kind: 'send', root: to, input: x, like: x });
   }
 
   /** What `from` sends, into `x`. What two ranks send each other arrives in its order. */
   recv(x: Tensor, from: number): Work {
-    this.#checks.checkPeer('recv', from);
+    checkPeer('recv', from, this);
     checkTarget('recv', x, this.#backend);
     return this.#start({ kind: 'recv', root: from, output: x, like: x });
   }
@@ -275,23 +283,44 @@ export class ProcessGroup {
     this.dispose();
   }
 
+  /** Begins the call of an op. */
+  #startOnMemory(call: MemoryCall): void {
+    const { terms } = call;
+    this.#assertNotDisposed(terms.kind);
+    currentTrace()?.refuse(
+      `${terms.kind} concerns other ranks, and replays would not call it`,
+      'Call it outside, on what the compiled function returns',
+    );
+    const onCurrentStream = this.#onCurrentStream;
+    const prepared = preparedOnMemory(
+      { ...call, terms: { ...terms, onCurrentStream } },
+      this.#members,
+      this.#backend,
+    );
+    call.noteUnderWay(this.#begin(prepared));
+  }
+
   #start(call: Call): Work {
-    if (this.#isDisposed)
-      throw new DisposedError(
-        `${call.kind}: the group was used after it had been disposed; dispose() after its last call.`,
-      );
+    this.#assertNotDisposed(call.kind);
     // Also where nothing is held, as for copies.
     currentTrace()?.refuse(
       `${call.kind} works on memory beside the ops, which replays would not repeat`,
       'Call it outside, on what the compiled function returns',
     );
-    const prepared = new PreparedCall(
-      { ...call, onCurrentStream: this.#onCurrentStream },
-      this.#members,
-      this.#backend,
-    );
+    const terms = { ...call, onCurrentStream: this.#onCurrentStream };
+    return this.#begin(preparedOnTensors(terms, this.#members, this.#backend)).work;
+  }
+
+  #begin(prepared: PreparedCall): PreparedCall {
     if (this.#together) this.#together.push(prepared);
     else startTogether([prepared], this.#backend);
-    return prepared.work;
+    return prepared;
+  }
+
+  #assertNotDisposed(op: string): void {
+    if (!this.#isDisposed) return;
+    throw new DisposedError(
+      `${op}: the group was used after it had been disposed; dispose() after its last call.`,
+    );
   }
 }

@@ -20,6 +20,14 @@ export interface StoredMemory {
   readonly byteLength: number;
   /** A lowering that writes "in place" into a fresh buffer replaces it. */
   buffer: DeviceBuffer;
+  /**
+   * Of tensors' memory, not of workspaces: what works on it after the lowering that began that has returned, such as a collective.
+   * The next who asks for `buffer` calls `wait` first, which may throw what went wrong, again each time.
+   */
+  noteUnderWay?(wait: () => void): void;
+  /** Of tensors' memory: keeps it until `release`. */
+  retain?(): unknown;
+  release?(): void;
 }
 
 /** A tensor as lowerings see it: where its elements lie, and nothing of gradients or handles. */

@@ -175,7 +175,7 @@ function addCall(builder: SegmentBuilder, call: Call, storages: readonly GraphSt
   // It only checks values.
   if (call.outputs.length === 0) return;
   const lowering: OnnxLowering<never> | null =
-    cpu.kind === 'onnx' ? cpu : cpu.nodes ? { kind: 'onnx', build: cpu.nodes } : null;
+    cpu.kind === 'onnx' ? cpu : cpu.kind === 'host' && cpu.nodes ? { kind: 'onnx', build: cpu.nodes } : null;
   if (lowering && canBeNodes(call, lowering, storages)) builder.add(call, lowering);
   else {
     throw new CompileError(

@@ -1,6 +1,6 @@
 import type { TypedArray } from '../base/dtype.ts';
 import type { OnnxGraph, OnnxValue } from '../onnx/graph.ts';
-import type { TensorSpec } from '../base/memory-view.ts';
+import type { MemoryView, TensorSpec } from '../base/memory-view.ts';
 
 /**
  * The op as ONNX nodes. float16 and bfloat16 inputs arrive as float32, and outputs are rounded to their dtype by the device,
@@ -41,10 +41,19 @@ export interface HostLowering<A> {
   run(inputs: readonly HostArray[], outputs: readonly HostArray[], attributes: A): void;
 }
 
+/**
+ * The op in a library that takes addresses, of contiguous tensors; the function that users call makes them so. It may go on after
+ * `run` has returned: see `StoredMemory.noteUnderWay`.
+ */
+export interface MemoryLowering<A> {
+  readonly kind: 'memory';
+  run(inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void;
+}
+
 /** A contiguous tensor's elements on the host. */
 export interface HostArray extends TensorSpec {
   readonly data: TypedArray;
 }
 
-/** How an op runs on the CPU: as ONNX nodes, or in JavaScript. */
-export type CpuLowering<A> = OnnxLowering<A> | HostLowering<A>;
+/** How an op runs on the CPU: as ONNX nodes, in JavaScript, or in a library. */
+export type CpuLowering<A> = OnnxLowering<A> | HostLowering<A> | MemoryLowering<A>;

@@ -38,6 +38,8 @@ export interface CudaContext {
    * beside others, which need some as well.
    */
   readonly multiprocessors: number;
+  /** Whether what is queued now becomes part of a CUDA graph, which runs later, and each time that it is launched. */
+  readonly isCaptured: boolean;
   /**
    * Compiles a kernel, or finds it in the cache. Specs are looked up by identity first: keep them in a constant or a table.
    */

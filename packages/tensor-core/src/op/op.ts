@@ -17,8 +17,28 @@ import type { Tensor } from '../tensor/tensor.ts';
 export interface Cost {
   readonly flops: number;
   readonly bytesMoved: number;
+  /** Bytes that the device sends to others, or receives from them, over their link. Default: none. */
+  readonly linkBytes?: number;
   /** Which ceiling bounds it. Default: memory. */
   readonly boundBy?: 'tensorCores' | 'memory';
+}
+
+/**
+ * What calls of an op do beyond their outputs, such as a process group's collectives, which take part in what other processes do.
+ * The compiler neither drops, repeats nor merges such calls, and keeps the order of all of them as it was traced. They run on a
+ * stream of their own: their first reader waits for them.
+ */
+export interface OrderedEffects<A> {
+  readonly kind: 'ordered';
+  /** Who the calls with these attributes concern. */
+  orderOf(attributes: A): EffectOrder;
+  /** A call in a few words, which are the same wherever it is to be the same call. */
+  describe(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attributes: A): string;
+}
+
+/** Those whose calls keep one order, such as a process group. */
+export interface EffectOrder {
+  readonly name: string;
 }
 
 /** What a gradient rule gets. Saved tensors are those that `saves` named; asking for others throws. */
@@ -63,6 +83,8 @@ export interface ComputeOp<A> extends OpBase<A> {
   infer(inputs: readonly TensorSpec[], attributes: A): readonly TensorSpec[];
   /** Inputs that are written in place; output `i` is then input `mutates[i]`. */
   readonly mutates?: readonly number[];
+  /** Default: a call does nothing but make its outputs. */
+  readonly effects?: OrderedEffects<A>;
   /** Numbers that change from call to call without a new kernel or graph. */
   scalars?(attributes: A): readonly number[];
   /** The part of the attributes that selects a kernel or graph. Default: all of them, as JSON. */
@@ -102,7 +124,7 @@ export function defineOp<A = undefined>(definition: OpDefinition<A>): ComputeOp<
   if (cuda === undefined && cpu === undefined)
     throw wrongArgument('defineOp', `${name} on a device`, 'given by cuda, cpu or both', cuda);
   if (cuda !== undefined) checkLowering('cuda', cuda, ['pointwise', 'reduction', 'custom']);
-  if (cpu !== undefined) checkLowering('cpu', cpu, ['onnx', 'host']);
+  if (cpu !== undefined) checkLowering('cpu', cpu, ['onnx', 'host', 'memory']);
   return {
     ...definition,
     kind: 'compute',
@@ -132,7 +154,7 @@ export function defineView<A>(definition: Omit<ViewOp<A>, 'kind'>): ViewOp<A> {
 // A definition may be a spread of another op, which has a `kind`.
 const autocastClasses: readonly AutocastClass[] = ['lower', 'float32', 'promote', 'none'];
 const common = ['kind', 'name', 'autocast', 'saves', 'gradient'];
-const ofCompute = ['infer', 'mutates', 'scalars', 'variant', 'reference', 'cost', 'cuda', 'cpu'];
+const ofCompute = ['infer', 'mutates', 'effects', 'scalars', 'variant', 'reference', 'cost', 'cuda', 'cpu'];
 
 /** Refuses unknown names: a misspelt `gradient` would leave the op without one. */
 function checkDefinition(

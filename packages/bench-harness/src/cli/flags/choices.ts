@@ -4,11 +4,18 @@ import { parseChoice, parseChoices, single } from '../option-values.ts';
 type Synonyms<T extends string> = Readonly<Record<string, T>>;
 
 /** One of some values, which help shows and completion offers. */
-export function choiceOf<const T extends string>(flag: string, values: readonly T[]) {
+export function choiceOf<const T extends string>(
+  flag: string,
+  values: readonly T[],
+  synonyms: Synonyms<T> = {},
+) {
   return {
     type: 'string',
     values,
-    coerce: (given: string | readonly string[]): T => parseChoice(flag, single(flag, given), values),
+    coerce: (given: string | readonly string[]): T => {
+      const name = single(flag, given);
+      return parseChoice(flag, Object.hasOwn(synonyms, name) ? synonyms[name]! : name, values);
+    },
   } as const;
 }
 

@@ -25,6 +25,7 @@ const PACKAGE_PARTS = [
   'kernels',
   'emulator',
   'native',
+  'machines',
   'python',
   'templates',
   'test',

@@ -6,7 +6,7 @@ import {
   expectedAt,
   pieceCount,
 } from '../../../src/benchmarks/allreduce/operations.ts';
-import { fitLatencyBandwidth } from '../../../src/benchmarks/allreduce/report/fit.ts';
+import { fitLatencyBandwidth } from '../../../src/measuring/latency-bandwidth.ts';
 import { parseSize, sizesBetween } from '../../../src/benchmarks/allreduce/sizes.ts';
 
 const shape = { ranks: 4, bytes: 1e6, dtype: 'float32' } as const;

@@ -118,6 +118,10 @@ export class CudaLowering implements CudaContext {
     return this.#recorder?.multiprocessors ?? this.properties.multiprocessors;
   }
 
+  get isCaptured(): boolean {
+    return this.#recorder !== null;
+  }
+
   kernel(spec: KernelSpec): CudaKernel {
     return this.#modules.kernel(spec);
   }

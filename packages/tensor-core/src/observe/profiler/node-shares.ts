@@ -28,6 +28,7 @@ export function nodeShares(call: OpCall): readonly NodeShare[] {
   const { op, attributes, inputs, outputs } = call;
   if (outputs.every(({ shape }) => sizeOf(shape) === 0)) return [];
   const lowering = op.cpu;
+  if (lowering.kind === 'memory') return [{ opType: `${op.name} (library)`, share: 1 }];
   if (lowering.kind === 'host') return [{ opType: `${op.name} (JavaScript)`, share: 1 }];
   let ofOp = known.get(op);
   if (!ofOp) known.set(op, (ofOp = new Map()));

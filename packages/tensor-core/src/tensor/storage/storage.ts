@@ -48,6 +48,8 @@ export class Storage {
    * @internal
    */
   settle: (() => void) | null = null;
+  /** What works on the memory after the ops that began that have returned; null for nothing. */
+  #underWay: (() => void)[] | null = null;
   #handles = 0;
   #watchers = 0;
   #references = 1;
@@ -59,7 +61,9 @@ export class Storage {
     this.#buffer = buffer;
   }
 
+  /** The memory, once what is under way on it has ended: see `noteUnderWay`. */
   get buffer(): DeviceBuffer {
+    if (this.#underWay !== null) this.#awaitWork(this.#underWay);
     return this.#buffer;
   }
 
@@ -67,6 +71,24 @@ export class Storage {
   set buffer(buffer: DeviceBuffer) {
     this.#buffer = buffer;
     if (this.#watchers > 0) watchedChanges.handles++;
+  }
+
+  /**
+   * Makes the next who asks for the buffer call `wait`, once unless it throws: what a collective writes is waited for by its first
+   * reader.
+   *
+   * @internal
+   */
+  noteUnderWay(wait: () => void): void {
+    this.#underWay ??= [];
+    this.#underWay.push(wait);
+    if (this.#watchers > 0) watchedChanges.handles++;
+  }
+
+  #awaitWork(works: (() => void)[]): void {
+    // One that throws stays: nobody may read what it has not written.
+    for (; works.length > 0; works.shift()) works[0]!();
+    this.#underWay = null;
   }
 
   /** The number of live tensor handles: if there is one, nothing else sees what it writes. @internal */

@@ -2,6 +2,7 @@ import type { MemoryView } from '../../../base/memory-view.ts';
 import type { OnnxLowering } from '../../../op/cpu-lowering.ts';
 import { DeviceError } from '@roofline/cuda/host';
 import type { ComputeOp } from '../../../op/op.ts';
+import { ShapeError } from '../../../base/errors.ts';
 import { formatShape } from '../../../base/shape.ts';
 import type { BufferPool } from '../../../onnx/buffer-pool.ts';
 import { lowerChunked } from './chunked-graph.ts';
@@ -30,6 +31,11 @@ export class OpRunner {
     outputs: readonly MemoryView[],
     attributes: A,
   ): void {
+    if (op.cpu.kind === 'memory') {
+      for (const input of inputs) if (!input.isContiguous) throw notContiguous(op.name, input);
+      op.cpu.run(inputs, outputs, attributes);
+      return;
+    }
     if (outputs.length > 0 && outputs.every(({ size }) => size === 0)) return;
     const lowering = op.cpu;
     if (lowering.kind === 'host') return runHostLowering(op, lowering, inputs, outputs, attributes);
@@ -71,6 +77,12 @@ export class OpRunner {
     );
     session.run(inputs, outputs, op.scalars?.(attributes));
   }
+}
+
+function notContiguous(op: string, { shape, strides }: MemoryView): ShapeError {
+  return new ShapeError(
+    `${op}: an input ${formatShape(shape)} has the strides ${formatShape(strides)}; call contiguous() first.`,
+  );
 }
 
 function failure(op: string, inputs: readonly MemoryView[], cause: DeviceError): DeviceError {

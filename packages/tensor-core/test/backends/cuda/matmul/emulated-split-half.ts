@@ -45,6 +45,7 @@ function withoutTensorCores(context: CudaContext): CudaContext {
   return {
     properties: context.properties,
     multiprocessors: context.multiprocessors,
+    isCaptured: context.isCaptured,
     kernel,
     workspace: (byteLength) => context.workspace(byteLength),
     fillBytes: (address, value, byteLength) => context.fillBytes(address, value, byteLength),

@@ -1,0 +1,56 @@
+import { calibrate } from './computation.ts';
+import { dataParallel, zero1 } from './layout.ts';
+import type { Links } from './links.ts';
+import { interferenceOf, linkFits, type Machine, type MeasuredStep } from './machine.ts';
+import { planStep, type StepPlan } from './plan-step.ts';
+
+/** A step that was measured, and what is expected of it. */
+export interface PredictedStep {
+  readonly measured: MeasuredStep;
+  readonly plan: StepPlan;
+  /** How many other steps say what its computation takes; 0 where only its own does. */
+  readonly calibratedBy: number;
+}
+
+/**
+ * Each measured step as a plan has it that does not know that step: neither its shape and batch calibrate it, nor its
+ * own overlap says how much communication slows computation. Where nothing else was measured, its own computation calibrates it.
+ */
+export function besideMeasured(machine: Machine): PredictedStep[] {
+  const inside = linkFits(machine);
+  return machine.steps.flatMap((measured) => {
+    if (measured.ranks > 1 && inside.length === 0) return [];
+    const links: Links = { inside, perNode: measured.ranks, outsideBytesPerSecond: null };
+    const others = machine.steps.filter((step) => !isSameWork(step, measured));
+    const own = isCalibrated(others, measured) ? others : machine.steps;
+    const calibration = calibrate(machine, measured, own);
+    const interference = interferenceOf(machine.steps.filter((step) => step !== measured));
+    const { optimizer, ranks, reduction, reductions } = measured;
+    const layout = optimizer === 'sharded' ? zero1(ranks) : dataParallel(ranks);
+    const plan = planStep(
+      { machine, links, calibration, interference },
+      layout,
+      { ...measured, recompute: 'none' },
+      { calls: Math.max(1, reductions), hides: reduction === 'overlap' },
+    );
+    return [{ measured, plan, calibratedBy: own === others ? calibration.steps : 0 }];
+  });
+}
+
+function isSameWork(a: MeasuredStep, b: MeasuredStep): boolean {
+  return a.size === b.size && a.context === b.context && a.batch === b.batch;
+}
+
+function isCalibrated(
+  steps: readonly MeasuredStep[],
+  { dtype, attention, execution, sharing }: MeasuredStep,
+): boolean {
+  return steps.some(
+    (step) =>
+      step.dtype === dtype &&
+      step.attention === attention &&
+      step.execution === execution &&
+      step.sharing === sharing &&
+      step.computationMs !== null,
+  );
+}

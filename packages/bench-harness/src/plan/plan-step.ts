@@ -1,0 +1,122 @@
+import { factsOf } from '../benchmarks/allreduce/operations.ts';
+import { computationTimes, type Calibration, type ComputationTimes } from './computation.ts';
+import { ranksOf, type Layout } from './layout.ts';
+import { collectiveMs, spanOf, type Links } from './links.ts';
+import { interferenceOf, type Machine } from './machine.ts';
+import { memoryOf, type MemoryPlan } from './memory.ts';
+import { parameterUnits, type StepSetting } from './setting.ts';
+import { stepWork } from './step-work.ts';
+import { trafficOf, type Reduction, type Traffic } from './traffic.ts';
+
+/** What a plan is made with. */
+export interface Planner {
+  readonly machine: Machine;
+  readonly links: Links;
+  readonly calibration: Calibration;
+  /** See `interferenceOf`. */
+  readonly interference: number;
+}
+
+export function plannerOf(machine: Machine, links: Links, calibration: Calibration): Planner {
+  return { machine, links, calibration, interference: interferenceOf(machine.steps) };
+}
+
+/** Calls of one kind, and what they take. */
+export interface TimedTraffic extends Traffic {
+  /** Of all calls, with nothing alongside. */
+  readonly timeMs: number;
+  /** What a rank sends in all of them. */
+  readonly sentBytes: number;
+}
+
+/** A step of one layout, as it is expected. */
+export interface StepPlan {
+  readonly layout: Layout;
+  readonly computation: ComputationTimes;
+  readonly computationMs: number;
+  readonly traffic: readonly TimedTraffic[];
+  readonly communicationMs: number;
+  /** What communication adds to the step. */
+  readonly exposedMs: number;
+  readonly stepMs: number;
+  readonly sentBytes: number;
+  /** Products without those made again, over what the ceiling would allow in the step's time. */
+  readonly utilization: number;
+  readonly memory: MemoryPlan;
+  readonly fits: boolean;
+  /** Whether communication takes less time than forward and backward. */
+  readonly isBoundByComputation: boolean;
+}
+
+/** The step of a layout. `reduction` is how replicas reduce gradients, if not in buckets during backward. */
+export function planStep(
+  planner: Planner,
+  layout: Layout,
+  setting: StepSetting,
+  reduction?: Reduction,
+): StepPlan {
+  const { machine, calibration } = planner;
+  const held = parameterUnits(setting.shape).total / (layout.tensor * layout.shard);
+  const updated = held / (layout.shardsMoments ? layout.replicate : 1);
+  const work = stepWork(setting, { cast: held, updated });
+  const computation = computationTimes(machine, setting, work, calibration);
+  const { forwardMs, backwardMs, optimizerMs } = computation;
+  const computationMs = forwardMs + backwardMs + optimizerMs;
+  const traffic = trafficOf(layout, setting, reduction).map((each) => timed(each, layout, planner.links));
+  const communicationMs = sum(traffic, 'timeMs');
+  const exposedMs =
+    exposed(traffic, 'forward', forwardMs, planner.interference) +
+    exposed(traffic, 'backward', backwardMs, planner.interference) +
+    exposed(traffic, 'optimizer', 0, planner.interference);
+  const stepMs = computationMs + exposedMs;
+  const memory = memoryOf(
+    layout,
+    setting,
+    reduction && ranksOf(layout) > 1 && reduction.calls < tensorsOf(setting),
+  );
+  const peakFlops = machine.ceilings.matmulFlopsPerSecond[setting.dtype]!;
+  return {
+    ...{ layout, computation, computationMs, traffic, communicationMs, exposedMs, stepMs },
+    ...{ sentBytes: sum(traffic, 'sentBytes'), memory, fits: memory.peak <= machine.memoryBytes },
+    utilization: work.modelFlops / ((stepMs / 1000) * peakFlops),
+    isBoundByComputation: communicationMs <= forwardMs + backwardMs,
+  };
+}
+
+/** Parameters one by one: their gradients have no buckets that stay. */
+const tensorsOf = ({ shape }: StepSetting) => 9 * shape.layers + 3;
+
+function timed(traffic: Traffic, layout: Layout, links: Links): TimedTraffic {
+  const { op, bytes, calls, axis } = traffic;
+  const span = spanOf(layout, axis, links);
+  return {
+    ...traffic,
+    timeMs: calls * collectiveMs(op, bytes, span, links),
+    sentBytes: calls * bytes * factsOf[op].busFactor(span.ranks),
+  };
+}
+
+/**
+ * What the communication of a phase adds to its computation: all that cannot hide, the first of the calls that can, of the
+ * others what they slow computation by, or what is left of them when it has ended.
+ */
+function exposed(
+  all: readonly TimedTraffic[],
+  phase: Traffic['phase'],
+  computationMs: number,
+  interference: number,
+): number {
+  const traffic = all.filter((each) => each.phase === phase);
+  const open = sum(
+    traffic.filter(({ hides }) => !hides),
+    'timeMs',
+  );
+  const hiding = traffic.filter(({ hides }) => hides);
+  const hidingMs = sum(hiding, 'timeMs');
+  const firstMs = hiding.length === 0 ? 0 : Math.max(...hiding.map(({ timeMs, calls }) => timeMs / calls));
+  return open + Math.max(firstMs + interference * (hidingMs - firstMs), hidingMs - computationMs);
+}
+
+function sum<Key extends string>(items: readonly Readonly<Record<Key, number>>[], key: Key): number {
+  return items.reduce((total, item) => total + item[key], 0);
+}

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { UsageError } from '../../src/errors.ts';
+import { calibrate, computationTimes } from '../../src/plan/computation.ts';
+import { stepWork, wholeStepWork } from '../../src/plan/step-work.ts';
+import { measuredStep, parameters, setting, toyMachine } from './toy-machine.ts';
+
+const [tokens, d, ff, layers, vocabulary, context] = [16, 16, 32, 2, 1000, 8];
+const layerFlops = 2 * tokens * layers * (4 * d * d + 3 * d * ff);
+const headFlops = 2 * tokens * d * vocabulary;
+const attended = (4 * 2 * context ** 2 * d * layers) / 2;
+
+describe('the work of a step', () => {
+  it('is products, half of attention, and each tensor read and written', () => {
+    const { forward, backward, optimizer, modelFlops } = wholeStepWork(setting);
+    expect(forward).toEqual({
+      ...{ flops: layerFlops + headFlops, attended, attendedBackward: 0 },
+      bytes: 2 * tokens * (layers * (12 * d + 3 * ff) + 2 * vocabulary) + 6 * parameters,
+    });
+    expect(backward).toEqual({
+      ...{ flops: 2 * (layerFlops + headFlops), attended: 0, attendedBackward: 2.5 * attended },
+      bytes: 2 * tokens * (layers * (14 * d + 5 * ff) + 4 * vocabulary),
+    });
+    expect(optimizer.bytes).toBe(28 * parameters);
+    expect(modelFlops).toBe(3 * (layerFlops + headFlops) + 3.5 * attended);
+  });
+
+  it('is that of costOf in plain attention', async () => {
+    const { costOf, presets } = await import('@roofline/transformer');
+    const { batch } = setting;
+    for (const config of [presets.tiny, presets['8b']]) {
+      const work = wholeStepWork({ ...setting, shape: config, context: 256, attention: 'plain' });
+      expect(work.forward.flops).toBe(costOf(config, { batch, context: 256 }).forwardFlops);
+      expect(work.modelFlops).toBe(costOf(config, { batch, context: 256 }).stepFlops);
+    }
+  });
+
+  it('does again what is recomputed, which is not counted as useful', () => {
+    const of = (recompute: 'none' | 'block' | 'attention-kept') =>
+      stepWork({ ...setting, recompute }, { cast: 0, updated: 0 });
+    const [none, block, kept] = [of('none'), of('block'), of('attention-kept')];
+    expect(block.backward.flops - none.backward.flops).toBe(layerFlops);
+    expect([block.backward.attended, kept.backward.attended]).toEqual([attended, 0]);
+    expect(block.modelFlops).toBe(none.modelFlops);
+  });
+});
+
+describe('calibration', () => {
+  const floor = (step = measuredStep) => {
+    const { forward, backward, optimizer } = wholeStepWork({ ...step, recompute: 'none' });
+    return [forward, backward, optimizer].reduce(
+      (sum, { flops, attended, attendedBackward, bytes }) =>
+        sum + 1000 * ((flops + attended + attendedBackward) / 1e12 + bytes / 1e11),
+      0,
+    );
+  };
+  const larger = { ...measuredStep, size: 'larger', context: 64 };
+  /** Steps that take 0.5 ms a layer and 1.25 of the floor. */
+  const steps = [measuredStep, larger].map((step) => ({
+    ...step,
+    computationMs: 0.5 * layers + 1.25 * floor(step),
+  }));
+
+  it('finds what a layer takes and the time over the floor', () => {
+    const calibration = calibrate(toyMachine, setting, steps);
+    expect(calibration.perLayerMs).toBeCloseTo(0.5, 6);
+    expect(calibration.overFloor).toBeCloseTo(1.25, 6);
+    const times = computationTimes(toyMachine, setting, wholeStepWork(setting), calibration);
+    const total = times.forwardMs + times.backwardMs + times.optimizerMs;
+    expect(total).toBeCloseTo(steps[0]!.computationMs, 6);
+  });
+
+  it('takes one size alone for its share of the floor', () => {
+    expect(calibrate(toyMachine, setting, [measuredStep])).toEqual({
+      ...{ perLayerMs: 0, overFloor: 10 / floor(), steps: 1 },
+    });
+  });
+
+  it('has attention under a ceiling of its own', () => {
+    const attention = [{ headDimension: 4, dtype: 'bfloat16', forward: 1e9, backward: 5e8 } as const];
+    const work = wholeStepWork(setting);
+    const plain = computationTimes(toyMachine, setting, work, { perLayerMs: 0, overFloor: 1, steps: 1 });
+    const slow = computationTimes({ ...toyMachine, attention }, setting, work, {
+      perLayerMs: 0,
+      overFloor: 1,
+      steps: 1,
+    });
+    expect(slow.forwardMs - plain.forwardMs).toBeCloseTo(1000 * (attended / 1e9 - attended / 1e12), 8);
+    expect(slow.backwardMs - plain.backwardMs).toBeCloseTo(2500 * (attended / 5e8 - attended / 1e12), 8);
+  });
+
+  it('names the kinds of steps that there are', () => {
+    expect(() => calibrate(toyMachine, { ...setting, execution: 'eager' })).toThrow(UsageError);
+    expect(() => calibrate(toyMachine, { ...setting, execution: 'eager' })).toThrow(
+      'eager, with flash attention, in bfloat16; there are: compiled, flash, bfloat16.',
+    );
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { layoutsOf, ranksOf } from '../../src/plan/layout.ts';
+import { memoryOf } from '../../src/plan/memory.ts';
+import { parameterUnits } from '../../src/plan/setting.ts';
+import { parameters, setting, shape } from './toy-machine.ts';
+
+const layoutNamed = (name: string, gpus: number, perNode = gpus) =>
+  layoutsOf(gpus, perNode).find((layout) => layout.name === name)!;
+
+it('counts the parameters as the model does', async () => {
+  const { countParameters, presets } = await import('@roofline/transformer');
+  expect(parameterUnits(shape).total).toBe(parameters);
+  for (const config of Object.values(presets))
+    expect(parameterUnits(config).total).toBe(countParameters(config));
+});
+
+describe("ZeRO's formulas, of four ranks", () => {
+  const held = (name: string) => memoryOf(layoutNamed(name, 4), setting);
+
+  it.each([
+    // Bytes a parameter: float32 weights, bfloat16 copies, gradients, two moments.
+    ['data parallel', [4, 2, 4, 8]],
+    ['ZeRO-1', [4, 2, 4, 8 / 4]],
+    ['fully sharded', [4 / 4, 0, 4 / 4, 8 / 4]],
+    ['tensor parallel', [4 / 4, 2 / 4, 4 / 4, 8 / 4]],
+  ])('%s', (name, perParameter) => {
+    const { weights, casts, gradients, moments } = held(name);
+    expect([weights, casts, gradients, moments].map((bytes) => bytes / parameters)).toEqual(perParameter);
+  });
+
+  it('has two neighbouring units whole where parameters are sharded, in bfloat16 and as float32 gradients', () => {
+    expect(held('fully sharded').buffers).toBe((2 + 4) * (2592 + 16_016));
+    expect(held('data parallel').buffers).toBe(0);
+  });
+
+  it('divides both by sharding and by tensor parallelism together', () => {
+    const layout = layoutNamed('sharded × tensor 2', 8, 8);
+    expect(ranksOf(layout)).toBe(8);
+    expect(memoryOf(layout, setting).weights).toBe((4 * parameters) / 8);
+  });
+});
+
+describe('activations', () => {
+  const [tokens, d, ff, heads] = [16, 16, 32, 4];
+  const layer = (6 * d + 3 * ff) * 2 + 2 * d * 4 + heads * 4;
+  const end = d * (4 + 2);
+  const alone = layoutNamed('one GPU', 1);
+  const of = (changes: Partial<typeof setting>) => memoryOf(alone, { ...setting, ...changes });
+
+  it('are what each layer saves, and the end', () => {
+    expect(of({}).activations).toBe(tokens * (2 * layer + end));
+    expect(of({}).logits).toBe(tokens * 1000 * (2 + 4));
+    expect(of({ attention: 'plain' }).activations).toBe(
+      tokens * (2 * (layer - heads * 4 + heads * 8 * 2) + end),
+    );
+  });
+
+  it('are the inputs and one layer whole where layers are made again', () => {
+    expect(of({ recompute: 'block' }).activations).toBe(tokens * (2 * 4 * d + layer + end));
+    const kept = 4 * d + 2 * d + 4 * heads;
+    expect(of({ recompute: 'attention-kept' }).activations).toBe(tokens * (2 * kept + layer + end));
+  });
+
+  it('go while gradients come, unless these stay in buckets', () => {
+    const { weights, moments, casts, activations, logits, gradients, peak } = of({});
+    expect(peak).toBe(weights + moments + Math.max(gradients, casts + activations + logits));
+    const replicas = memoryOf(layoutNamed('data parallel', 2), setting);
+    expect(replicas.peak).toBe(
+      peak - Math.max(gradients, casts + activations + logits) + gradients + casts + activations + logits,
+    );
+  });
+});

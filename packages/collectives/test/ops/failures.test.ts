@@ -1,0 +1,87 @@
+import { type Tensor, compile, device, ones, scope, tensor } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { type ProcessGroup, allGather, allReduce, broadcast, observeWorks, send } from '../../src/index.ts';
+import { InstantBackend, groupOn } from '../support/instant-backend.ts';
+
+const lost = { status: 'failed', losses: new Map([[1, 'gone' as const]]), message: 'reset' } as const;
+const differing = { status: 'mismatch', descriptions: ['ours', 'theirs'] } as const;
+
+describe('an op whose call fails', () => {
+  it.each<[string, (group: ProcessGroup, x: Tensor) => Tensor]>([
+    ['allReduce', (group, x) => allReduce(x, group)],
+    ['allGather', (group, x) => allGather(x, group)],
+    ['broadcast', (group, x) => broadcast(x, 1, group)],
+  ])('%s: whoever reads its result hears of it, each time, and its input is as it was', (op, use) => {
+    const x = tensor([1, 2]);
+    const y = use(groupOn(new InstantBackend(lost)), x);
+    for (let i = 0; i < 2; i++) expect(() => y.toArray()).toThrow(`${op}: failed on rank 4: rank 7 is gone`);
+    expect(x.toArray()).toEqual([1, 2]);
+  });
+
+  it('hears of it later, too, where the call was under way', () => {
+    const backend = new InstantBackend(null);
+    const x = tensor([1, 2]);
+    const y = allReduce(x, groupOn(backend));
+    backend.settle(differing);
+    expect(() => y.toArray()).toThrow('allReduce: the ranks do not call the same');
+    expect(x.toArray()).toEqual([1, 2]);
+  });
+});
+
+describe('an op under way', () => {
+  it('is waited for by the first who reads its result, or writes its input, and by nobody before', () => {
+    const backend = new InstantBackend(null);
+    const x = tensor([1, 2]);
+    const y = allReduce(x, groupOn(backend));
+    let done = false;
+    const settle = backend.settle.bind(backend);
+    backend.settle = (outcome) => {
+      done = true;
+      settle(outcome);
+    };
+    expect(y.shape).toEqual([2]);
+    expect(done).toBe(false);
+    y.toArray();
+    expect(done).toBe(true);
+  });
+
+  it('keeps the memory of the CPU that it works on until it has ended', () => {
+    const backend = new InstantBackend(null);
+    const before = device('cpu').memoryStatistics().liveStorages;
+    scope(() => {
+      send(ones([3]), 1, groupOn(backend));
+      allReduce(ones([3]), groupOn(backend));
+    });
+    expect(device('cpu').memoryStatistics().liveStorages).toBe(before + 3);
+    backend.settle();
+    expect(device('cpu').memoryStatistics().liveStorages).toBe(before);
+  });
+
+  it('is seen by observeWorks', () => {
+    const seen: string[] = [];
+    const stop = observeWorks(({ op }) => seen.push(op));
+    allReduce(ones([2]), groupOn(new InstantBackend()));
+    stop();
+    expect(seen).toEqual(['allReduce']);
+  });
+
+  it('begins with others inside coalesce', () => {
+    const backend = new InstantBackend();
+    const group = groupOn(backend);
+    const results: Tensor[] = [];
+    group.coalesce(() => {
+      results.push(allReduce(ones([2]), group), allGather(ones([2]), group));
+      expect(() => results[0]!.toArray()).toThrow('begins when coalesce() returns');
+    });
+    expect(backend.starts).toEqual([2]);
+    expect(results[1]!.shape).toEqual([4]);
+    results[0]!.toArray();
+  });
+});
+
+it('a compiled function refuses it, as replays would not call it', () => {
+  const backend = new InstantBackend();
+  const f = compile((x: Tensor) => allReduce(x, groupOn(backend)));
+  expect(() => f(ones([2]))).toThrow('compile: allReduce concerns other ranks');
+  expect(backend.calls).toEqual([]);
+});
