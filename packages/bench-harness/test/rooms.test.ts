@@ -8,9 +8,10 @@ const above: Readonly<Record<string, readonly string[]>> = {
   measuring: ['report', 'runner', 'cli', 'model', 'benchmarks', 'commands'],
   records: ['report', 'runner', 'cli', 'model', 'benchmarks', 'commands'],
   peer: ['report', 'cli', 'benchmarks', 'commands'],
-  cli: ['benchmarks', 'commands'],
-  model: ['benchmarks', 'commands'],
-  benchmarks: ['commands'],
+  cli: ['benchmarks', 'study', 'commands'],
+  model: ['benchmarks', 'study', 'commands'],
+  benchmarks: ['study', 'commands'],
+  study: ['commands'],
 };
 
 const graph = importGraph(join(import.meta.dirname, '../src'));

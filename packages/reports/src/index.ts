@@ -41,6 +41,7 @@ export { renderMarkdown } from './text/markdown.ts';
 export type { MarkdownOptions } from './text/markdown.ts';
 export { renderLatex } from './text/latex.ts';
 export { renderTypst } from './text/typst.ts';
+export type { DocumentOptions } from './text/document.ts';
 export { renderCsv } from './text/csv.ts';
 export { renderJson } from './text/json.ts';
 export { renderSentence, renderTerminal } from './text/terminal.ts';

@@ -24,23 +24,44 @@ interface BenchmarkCommand<F extends Flags> extends Pick<Command, 'examples'> {
   written?(records: readonly CellRecord[], out: string): Promise<void>;
 }
 
+/** A sweep that a line of words asks for. */
+export interface AskedSweep {
+  readonly benchmark: AnyBenchmark;
+  readonly options: RunOptions;
+  /** Called once the folder holds all records. */
+  written(records: readonly CellRecord[]): Promise<void>;
+}
+
+/** A command that runs a sweep, and can be asked which one without running it. */
+export interface SweepCommand extends Command {
+  sweepOf(args: Parameters<Command['run']>[0]): Promise<AskedSweep>;
+}
+
 /** A command that runs the sweep of a benchmark, whose name may depend on the flags. */
 export function benchmarkCommand<const F extends Flags>(
   name: string | ((args: Arguments<F>) => string),
   { flags, examples, load, plan, written }: BenchmarkCommand<F>,
-): Command {
+): SweepCommand {
+  const sweepOf: SweepCommand['sweepOf'] = async (words) => {
+    const args = words as unknown as Arguments<F> & Arguments<Flags>;
+    const options = sweepOptions(args, typeof name === 'string' ? name : name(args));
+    const planned = await plan(args, options.out);
+    return {
+      benchmark: await load(args),
+      options: { device: args.device, ...planned, ...options },
+      written: async (records) => written?.(records, options.out),
+    };
+  };
   return {
     flags: { ...flags, device: flags['device'] ?? deviceFlag.device, ...sweepFlags },
     examples,
+    sweepOf,
     async run(words) {
-      const args = words as unknown as Arguments<F> & Arguments<Flags>;
-      const options = sweepOptions(args, typeof name === 'string' ? name : name(args));
-      const planned = await plan(args, options.out);
+      const asked = await sweepOf(words);
       // Loaded only now: flags are read, and help is printed, without them.
       const { runBenchmark } = await import('./run-benchmark.ts');
-      const run = { device: args.device, ...planned, ...options };
-      const { exitCode, records, isKept } = await runBenchmark(await load(args), run);
-      if (isKept) await written?.(records, options.out);
+      const { exitCode, records, isKept } = await runBenchmark(asked.benchmark, asked.options);
+      if (isKept) await asked.written(records);
       return exitCode;
     },
   };

@@ -1,4 +1,5 @@
-import type { Command, CommandGroup } from '../cli/command.ts';
+import type { CommandGroup } from '../cli/command.ts';
+import type { SweepCommand } from './benchmark-command.ts';
 import type { AnyBenchmark } from './definition.ts';
 import type { AnyTask } from '../runner/cell-task.ts';
 
@@ -25,18 +26,8 @@ export interface BuiltInBenchmark extends BenchmarkEntry {
     readonly summary: string;
     /** `measure` if not given. */
     readonly group?: CommandGroup;
-    load(): Promise<Command>;
+    load(): Promise<SweepCommand>;
   };
   /** Further work that it runs in processes of its own, by name. */
   readonly tasks?: Readonly<Record<string, () => Promise<AnyTask>>>;
-  /** The words after `roofline` in `turbo run bench`: of the form for laptops, and of the one for GPUs. */
-  readonly pipeline?: {
-    readonly quick: string;
-    readonly full: string;
-    /** It starts ranks: `turbo run bench` leaves it out, and says so, where nothing connects them. */
-    readonly startsRanks?: true;
-  };
 }
-
-/** The models of the pipelines in full, in the order of their size. */
-export const allSizes = 'small,medium,large,xl,2.7b';

@@ -72,6 +72,20 @@ export function parseRate(flag: string, unit: string): (given: Given) => number 
   };
 }
 
+const MILLISECONDS = { s: 1000, m: 60_000, h: 3_600_000 } as const;
+
+/** A duration in milliseconds: `90s`, `10m`, `1.5h`. */
+export function parseDuration(flag: string): (given: Given) => number {
+  return (given) => {
+    const text = single(flag, given);
+    const [, number, unit] = /^(\d+(?:\.\d+)?)([smh])$/.exec(text) ?? [];
+    if (number === undefined) {
+      throw new UsageError(`--${flag} wants a time, as 90s, 10m or 1h, not '${text}'.`);
+    }
+    return Number(number) * MILLISECONDS[unit as keyof typeof MILLISECONDS];
+  };
+}
+
 /** A limit of a ratio: `1.05`, or `5%` above 1. */
 export function parseLimit(flag: string): (given: Given) => number {
   return (given) => {

@@ -19,6 +19,12 @@ export const commandEntries: readonly CommandEntry[] = [
     command ? [{ name, group: 'measure' as const, ...command }] : [],
   ),
   {
+    name: 'study',
+    group: 'measure',
+    summary: 'Measure every problem of the assignment, in slices where time is short, into one document',
+    load: async () => (await import('./study.ts')).studyCommand,
+  },
+  {
     name: 'report',
     group: 'look',
     positionals: '<folders..>',

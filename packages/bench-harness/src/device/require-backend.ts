@@ -3,14 +3,6 @@ import { remedies } from './diagnosis.ts';
 
 type Backend = 'gloo' | 'nccl';
 
-/** Why ranks cannot be connected here as `roofline allreduce` chooses: null with Gloo, or with several GPUs. */
-export async function whyNoRanks(): Promise<string | null> {
-  const { cudaDeviceCount } = await import('@roofline/tensor-core');
-  if (cudaDeviceCount() > 1) return null;
-  const [problem] = await problemsOfGloo();
-  return problem ?? null;
-}
-
 /** What may connect ranks, which may be asked for by the device that they run on. */
 export interface BackendChoice {
   readonly given: Backend | undefined;

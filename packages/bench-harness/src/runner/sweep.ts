@@ -42,6 +42,10 @@ export interface SweepOptions<Parameters> {
   readonly observer?: SweepObserver;
   /** The task that cells run, where it is not the built-in one of the benchmark's name; see `loadTask`. */
   readonly task?: string;
+  /** Whether a record that the folder holds still counts; its cell is measured again where not. Without it all do. */
+  readonly isCurrent?: (record: CellRecord) => boolean;
+  /** Asked before each cell that is to be measured; one that is refused is left, and later ones are asked for. */
+  readonly hasTimeFor?: (cell: JsonObject) => boolean;
 }
 
 const told = anyFunction.optional();
@@ -64,6 +68,8 @@ const sweepOptions = z.strictObject({
     })
     .optional(),
   task: z.string().optional(),
+  isCurrent: told,
+  hasTimeFor: told,
 });
 
 /** What a sweep came to. */
@@ -93,7 +99,7 @@ export async function runSweep<
 ): Promise<SweepOutcome> {
   checkBenchmark('runSweep', benchmark);
   checkArgument('runSweep', 'options', options, sweepOptions);
-  const { observer = {}, signal } = options;
+  const { observer = {}, signal, isCurrent = () => true, hasTimeFor = () => true } = options;
   const settings = benchmark.settings(options.parameters);
   checkArgument('runSweep', `settings of ${benchmark.name}`, settings, anyObject);
   const swept = benchmark.expand(options.parameters);
@@ -104,7 +110,11 @@ export async function runSweep<
   const cells = [...byKey].map(([key, cell]) => ({ cell, key }));
   const folder = openResultsFolder(options.out, identity, { forceNew: options.forceNew ?? false });
   try {
-    const records = new Map(folder.earlier.filter(isSettled).map((record) => [record.key, record]));
+    const records = new Map(
+      folder.earlier
+        .filter((record) => isSettled(record) && isCurrent(record))
+        .map((record) => [record.key, record]),
+    );
     let writeError: ResultsFileError | null = null;
     observer.sweepStarted?.(cells.length, cells.filter(({ key }) => records.has(key)).length);
     const left = cells.flatMap(({ cell, key }) => (records.has(key) ? [] : [cell]));
@@ -120,6 +130,7 @@ export async function runSweep<
     for (const [index, { cell, key }] of cells.entries()) {
       if (records.has(key)) continue;
       if (signal?.aborted || writeError !== null) break;
+      if (!hasTimeFor(cell)) continue;
       observer.cellStarted?.(benchmark.describe(cell), index + 1);
       const record = await measureCell(benchmark, { cell, key, settings }, options);
       if (record === null) break;

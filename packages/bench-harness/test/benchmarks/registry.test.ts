@@ -48,14 +48,8 @@ describe('the registry', () => {
     );
   });
 
-  it('gives commands that load, and pipelines of commands that are there', async () => {
+  it('gives commands that load', async () => {
     for (const { load } of commandEntries) expect((await load()).examples.length).toBeGreaterThan(0);
-    const commands = new Set(commandEntries.map(({ name }) => name));
-    const pipelines = benchmarkEntries.flatMap(({ pipeline }) =>
-      pipeline ? [pipeline.quick, pipeline.full] : [],
-    );
-    expect(pipelines.length).toBeGreaterThan(0);
-    for (const line of pipelines) expect(commands).toContain(line.split(' ')[0]);
   });
 
   it('loads nothing of a benchmark before it is asked for, so that the command line starts fast', () => {

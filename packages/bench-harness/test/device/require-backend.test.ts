@@ -1,7 +1,7 @@
 import { diagnoseGloo } from '@roofline/collectives';
 import { cudaDeviceCount } from '@roofline/tensor-core';
 import { expect, it, vi } from 'vitest';
-import { chooseBackend, requireBackend, whyNoRanks } from '../../src/device/require-backend.ts';
+import { chooseBackend, requireBackend } from '../../src/device/require-backend.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { runMain } from '../fixtures/run-main.ts';
 
@@ -51,17 +51,6 @@ it.each(['ddp --backend nccl', 'allreduce --backend gloo,nccl --size 1MB'])(
     expect(stderr).not.toContain("device 'cpu'");
   },
 );
-
-it('says why ranks cannot be connected: without Gloo, and without several GPUs', async () => {
-  vi.mocked(cudaDeviceCount).mockReturnValue(1);
-  vi.mocked(diagnoseGloo).mockReturnValue(missing);
-  expect(await whyNoRanks()).toBe('libgloo is missing (its shim has not been built). Build it.');
-  vi.mocked(diagnoseGloo).mockReturnValue({ ...missing, status: 'found' });
-  expect(await whyNoRanks()).toBeNull();
-  vi.mocked(diagnoseGloo).mockReturnValue(missing);
-  vi.mocked(cudaDeviceCount).mockReturnValue(2);
-  expect(await whyNoRanks()).toBeNull();
-});
 
 it.each([
   [0, 2, 'gloo'],

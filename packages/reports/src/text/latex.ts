@@ -1,5 +1,6 @@
-import { checkTable } from '../check/check-model.ts';
-import type { Table } from '../model.ts';
+import { checkModel } from '../check/check-model.ts';
+import type { Report, Table } from '../model.ts';
+import { writeDocument, type DocumentForm, type DocumentOptions } from './document.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
 import { withColumnUnits } from '../table/column-units.ts';
@@ -79,7 +80,7 @@ export function latexForm(table: Table): TextForm {
       '\\begin{table}[htbp]',
       '  \\centering',
       `  \\caption{${escape(caption)}}`,
-      `  \\label{tab:${table.id.replace(/[^\w:.-]/g, '-')}}`,
+      `  \\label{tab:${labelOf(table.id)}}`,
       ...(fit ? ['  \\setlength{\\tabcolsep}{4pt}', `  ${FIT}`] : []),
       `  \\begin{tabular}{${columns}}`,
       '    \\toprule',
@@ -95,12 +96,72 @@ export function latexForm(table: Table): TextForm {
   };
 }
 
-/**
- * A `table` environment in the style of the booktabs package, shrunk by graphicx where it is wider than the text. On
- * paper long names are shortened and long tables cut; the other forms have all of it.
- */
-export function renderLatex(table: Table): string {
-  checkTable('renderLatex', table);
+/** What a document of a report needs of LaTeX: all of it is in the usual distributions. */
+const PREAMBLE = [
+  '\\documentclass[11pt]{article}',
+  '\\usepackage[utf8]{inputenc}',
+  '\\usepackage[T1]{fontenc}',
+  '\\usepackage[margin=2.5cm]{geometry}',
+  '\\usepackage{booktabs,graphicx,hyperref}',
+  '% Text and what it speaks of stay near each other.',
+  '\\usepackage[section]{placeins}',
+];
+
+const documentForm: DocumentForm = {
+  prose: {
+    text: escape,
+    code: (code) => `\\texttt{${escape(code)}}`,
+    bold: (content) => `\\textbf{${content}}`,
+    link: (address, content) => `\\href{${address.replace(/[%#\\{}]/g, '\\$&')}}{${content}}`,
+  },
+  begin: ({ title, subtitle, createdAt }, write) =>
+    [
+      ...PREAMBLE,
+      `\\title{${escape(title)}}`,
+      `\\author{${subtitle === undefined ? '' : write(subtitle)}}`,
+      `\\date{${escape(createdAt)}}`,
+      '\\begin{document}',
+      '\\maketitle',
+      '',
+    ].join('\n'),
+  heading: (level, title, id) =>
+    `\\${level === 1 ? 'section' : 'subsection'}{${escape(title)}}\\label{sec:${labelOf(id)}}\n`,
+  paragraph: (content) => `${content}\n`,
+  bullets: (contents) =>
+    ['\\begin{itemize}', ...contents.map((each) => `  \\item ${each}`), '\\end{itemize}', ''].join('\n'),
+  table: tableEnvironment,
+  figure: (path, { id }, caption) =>
+    [
+      '\\begin{figure}[htbp]',
+      '  \\centering',
+      `  \\includegraphics[width=\\linewidth]{${path}}`,
+      `  \\caption{${caption}}`,
+      `  \\label{fig:${labelOf(id)}}`,
+      '\\end{figure}',
+      '',
+    ].join('\n'),
+  end: '\\end{document}\n',
+};
+
+function labelOf(id: string): string {
+  return id.replace(/[^\w:.-]/g, '-');
+}
+
+function tableEnvironment(table: Table): string {
   const typeset = typesetTable(withColumnUnits(table));
   return writeTable(latexForm(typeset), escape, typeset);
+}
+
+/**
+ * A `table` environment in the style of the booktabs package, shrunk by graphicx where it is wider than the text; of a report a
+ * whole document, with plots as images that `plotPath` names (PNG or PDF), or as tables. On paper long names are shortened and
+ * long tables cut; the other forms have all of it.
+ *
+ * @throws ReportError for what is neither a table nor a report.
+ */
+export function renderLatex(model: Report | Table, options: DocumentOptions = {}): string {
+  checkModel('renderLatex', model);
+  return 'sections' in model
+    ? writeDocument('renderLatex', model, documentForm, options)
+    : tableEnvironment(model);
 }

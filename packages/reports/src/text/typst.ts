@@ -1,5 +1,6 @@
-import { checkTable } from '../check/check-model.ts';
-import type { Table } from '../model.ts';
+import { checkModel } from '../check/check-model.ts';
+import type { Report, Table } from '../model.ts';
+import { writeDocument, type DocumentForm, type DocumentOptions } from './document.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
 import { withColumnUnits } from '../table/column-units.ts';
@@ -47,22 +48,61 @@ function typstForm(table: Table): TextForm {
     rowStart: '    "',
     cellSeparator: '", "',
     rowEnd: '",\n',
-    end: [
-      '    table.hline(),',
-      ...(fit ? FIT_END : ['  ),']),
-      `) <tab:${table.id.replace(/[^\w:.-]/g, '-')}>`,
-      '',
-    ].join('\n'),
+    end: ['    table.hline(),', ...(fit ? FIT_END : ['  ),']), `) <tab:${labelOf(table.id)}>`, ''].join('\n'),
     longestCell: longestCell(table),
   };
 }
 
-/**
- * A Typst `figure` that holds the table, ruled as booktabs does, shrunk where it is wider than the text. On paper long
- * names are shortened and long tables cut; the other forms have all of it.
- */
-export function renderTypst(table: Table): string {
-  checkTable('renderTypst', table);
+const literal = (text: string) => `#"${escape(text)}"`;
+
+const documentForm: DocumentForm = {
+  prose: {
+    text: literal,
+    code: (code) => `#raw("${escape(code)}")`,
+    bold: (content) => `#strong[${content}]`,
+    link: (address, content) => `#link("${escape(address)}")[${content}]`,
+  },
+  begin: ({ title, subtitle, createdAt }, write) =>
+    [
+      `#set document(title: "${escape(title)}")`,
+      '#set page(numbering: "1")',
+      '#set heading(numbering: "1.1")',
+      '// A long table goes on over the page.',
+      '#show figure.where(kind: table): set block(breakable: true)',
+      '',
+      `#align(center, text(17pt, strong("${escape(title)}")))`,
+      ...(subtitle === undefined ? [] : [`#align(center)[${write(subtitle)}]`]),
+      `#align(center, "${escape(createdAt)}")`,
+      '',
+    ].join('\n'),
+  heading: (level, title, id) => `#heading(level: ${level}, "${escape(title)}") <sec:${labelOf(id)}>\n`,
+  paragraph: (content) => `#par[${content}]\n`,
+  bullets: (contents) => `#list(${contents.map((each) => `[${each}]`).join(', ')},)\n`,
+  table: tableFigure,
+  figure: (path, { id }, caption) =>
+    `#figure(image("${escape(path)}", width: 100%), caption: [${caption}]) <fig:${labelOf(id)}>\n`,
+  end: '',
+};
+
+function labelOf(id: string): string {
+  return id.replace(/[^\w:.-]/g, '-');
+}
+
+function tableFigure(table: Table): string {
   const typeset = typesetTable(withColumnUnits(table));
   return writeTable(typstForm(typeset), escape, typeset);
+}
+
+/**
+ * A Typst `figure` that holds the table, ruled as booktabs does, shrunk where it is wider than the text; of a report a whole
+ * document, with plots as images that `plotPath` names, or as tables. On paper long names are shortened and long tables cut; the
+ * other forms have all of it.
+ *
+ * @throws ReportError for what is neither a table nor a report.
+ */
+export function renderTypst(model: Report | Table, options: DocumentOptions = {}): string {
+  checkModel('renderTypst', model);
+  return 'sections' in model
+    ? writeDocument('renderTypst', model, documentForm, options)
+    : tableFigure(model);
 }

@@ -8,9 +8,4 @@ export const allreduce: BuiltInBenchmark = {
     summary: 'Collectives of Gloo and NCCL: bus bandwidth by size and ranks, next to torch.distributed',
     load: async () => (await import('./command.ts')).allreduceCommand,
   },
-  pipeline: {
-    quick: 'allreduce --size 1MB,10MB --rounds 3',
-    full: 'allreduce --op allreduce,allgather,reducescatter',
-    startsRanks: true,
-  },
 };

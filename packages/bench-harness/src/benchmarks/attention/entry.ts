@@ -8,8 +8,4 @@ export const attention: BuiltInBenchmark = {
     summary: 'Time and memory of attention alone, forward and backward, by sequence and head dimension',
     load: async () => (await import('./command.ts')).attentionCommand,
   },
-  pipeline: {
-    quick: 'attention --sequence 64,128,256 --steps 5',
-    full: 'attention --dtype float32,bfloat16',
-  },
 };

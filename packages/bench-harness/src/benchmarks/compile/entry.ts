@@ -11,8 +11,4 @@ export const compile: BuiltInBenchmark = {
     load: async () => (await import('./command.ts')).compileCommand,
   },
   tasks: { 'compile-time': async () => (await import('./compile-times.ts')).compileTimeTask },
-  pipeline: {
-    quick: 'compile --size tiny --context 64 --steps 3',
-    full: 'compile --size small,medium,2.7b --dtype float32,bfloat16',
-  },
 };

@@ -1,4 +1,4 @@
-import { allSizes, type BuiltInBenchmark } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
 export const e2e: BuiltInBenchmark = {
   name: 'e2e',
@@ -7,9 +7,5 @@ export const e2e: BuiltInBenchmark = {
   command: {
     summary: 'Time forward, backward and optimizer of a Transformer language model; lists sweep',
     load: async () => (await import('./command.ts')).e2eCommand,
-  },
-  pipeline: {
-    quick: 'e2e --size tiny --context 64,128 --warmup 3',
-    full: `e2e --size ${allSizes} --context 128,256,512 --dtype float32,bfloat16`,
   },
 };

@@ -9,8 +9,4 @@ export const flash: BuiltInBenchmark = {
       "Attention kernels compared with plain attention and PyTorch's: TFLOP/s, share of the roof, speed-up",
     load: async () => (await import('./command.ts')).flashCommand,
   },
-  pipeline: {
-    quick: 'flash --sequence 128,256 --head-dim 16,64 --dtype float32 --repeat-ms 30 --warmup-ms 5',
-    full: 'flash',
-  },
 };

@@ -1,4 +1,4 @@
-import { allSizes, type BuiltInBenchmark } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
 export const memory: BuiltInBenchmark = {
   name: 'memory',
@@ -8,9 +8,5 @@ export const memory: BuiltInBenchmark = {
     summary: 'Record where the memory of a step goes: timeline, peaks, origins, what backward needs',
     group: 'look',
     load: async () => (await import('./command.ts')).memoryCommand,
-  },
-  pipeline: {
-    quick: 'memory --size tiny --context 64 --warmup 1 --steps 2',
-    full: `memory --size ${allSizes}`,
   },
 };

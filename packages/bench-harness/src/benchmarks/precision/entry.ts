@@ -1,4 +1,4 @@
-import { allSizes, type BuiltInBenchmark } from '../entry.ts';
+import type { BuiltInBenchmark } from '../entry.ts';
 
 export const precision: BuiltInBenchmark = {
   name: 'precision',
@@ -7,9 +7,5 @@ export const precision: BuiltInBenchmark = {
   command: {
     summary: 'Mixed precision: accumulation, dtypes under autocast, accuracy, loss curves, and speed-ups',
     load: async () => (await import('./command.ts')).precisionCommand,
-  },
-  pipeline: {
-    quick: 'precision --size tiny --context 64 --steps 5',
-    full: `precision --size ${allSizes}`,
   },
 };

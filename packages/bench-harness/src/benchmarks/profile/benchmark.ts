@@ -8,13 +8,13 @@ import { rangeLevelTables } from './report/range-levels.ts';
 import { explainExecutions, lead } from './report/lead.ts';
 import { cellSections, profileNotes } from './report/sections.ts';
 import { emptySelections, profileSummary } from './report/summary.ts';
-import { attentionTables, kernelTable, matmulTables, stepTables } from './report/tables.ts';
+import { attentionTables, kernelTable, matmulTables, stepTables, topTables } from './report/tables.ts';
 import { unitTables } from './report/units.ts';
 import { profileResult } from './result.ts';
 
 /** How the time of a step is spent, in all cells. */
 const overview = [
-  ...[stepTables, profileNotes, matmulTables, unitTables, attentionTables],
+  ...[stepTables, profileNotes, topTables, matmulTables, unitTables, attentionTables],
   ...[besidePeerTables, compiledTables, kernelTimeCheckTables],
 ];
 

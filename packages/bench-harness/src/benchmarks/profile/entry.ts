@@ -9,8 +9,4 @@ export const profile: BuiltInBenchmark = {
     group: 'look',
     load: async () => (await import('./command.ts')).profileCommand,
   },
-  pipeline: {
-    quick: 'profile --size tiny --context 64 --warmup 1 --steps 3',
-    full: 'profile --size small,2.7b --dtype float32,bfloat16',
-  },
 };

@@ -20,6 +20,8 @@ export function formatSum(sum: number): string {
   return sum.toFixed(8);
 }
 
+const EXACT_SUM = 10;
+
 /** One experiment on one device. */
 interface Sum extends RowItem {
   readonly experiment: string;
@@ -36,6 +38,7 @@ export function accumulationTable(cells: PrecisionCells): Table[] {
         column.text('device', 'Device'),
         column.text('sum', 'Sum', ({ sum }) => formatSum(sum), { ...strong, align: 'right' }),
       ],
+      facts: ({ sum }) => ({ offBy: sum - EXACT_SUM }),
     },
     measuredIn('accumulation', cells).flatMap(({ record, result }) =>
       result.sums.map((sum) => ({ record, cell: {}, ...sum })),

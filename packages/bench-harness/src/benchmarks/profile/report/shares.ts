@@ -130,3 +130,25 @@ export function topKernel(
   }));
   return groups.sort((a, b) => b.share - a.share)[0] ?? null;
 }
+
+/** The top kernel of one phase or several, and how many kernels they have. */
+export interface PhaseTop extends TopKernel {
+  readonly phase: string;
+  readonly kernels: number;
+}
+
+/** Of the forward pass, of both passes and of the whole step, as far as there are such phases. */
+export function topsOfPhases(spans: readonly KernelSpan[], steps: number): PhaseTop[] {
+  const there = phasesOf(spans);
+  const groups = [
+    ['forward', ['forward']],
+    ['forward and backward', ['forward', 'backward']],
+    ['whole step', ['forward', 'backward', 'optimizer']],
+  ] as const;
+  return groups.flatMap(([phase, phases]) => {
+    const top = phases.every((each) => there.includes(each)) ? topKernel(spans, phases, steps) : null;
+    const kernels =
+      spans.filter((span) => (phases as readonly string[]).includes(phaseOf(span))).length / steps;
+    return top ? [{ phase, ...top, kernels }] : [];
+  });
+}

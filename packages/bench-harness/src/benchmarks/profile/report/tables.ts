@@ -4,7 +4,14 @@ import { column } from '../../../report/standard-columns.ts';
 import { settingsOf } from '../interpret.ts';
 import { durationColumns, kernelSummaryColumns, totalColumn } from './kernel-columns.ts';
 import { perStep, phaseColumn, profileTable, profileTables, type Profiles } from './profile-table.ts';
-import { attentionShares, matmulShares, stepTimes, type StepTimes } from './shares.ts';
+import {
+  attentionShares,
+  matmulShares,
+  stepTimes,
+  topsOfPhases,
+  type PhaseTop,
+  type StepTimes,
+} from './shares.ts';
 import { kernelSummary, rangeSummary, type ReachedGroup } from './summaries.ts';
 
 const filled = { shown: 'filled' } as const;
@@ -94,6 +101,25 @@ export function stepTables(profiles: Profiles): Table[] {
     },
     profiles,
     (profiled) => [stepTimes(profiled)],
+  );
+}
+
+/** The kernel with the longest total time of the forward pass, of both passes and of the step. */
+export function topTables(profiles: Profiles): Table[] {
+  return profileTables<PhaseTop>(
+    {
+      ...{ id: 'top-of-phases', title: 'The kernel that takes most time', saysShared: true },
+      caption: 'By the total time of all kernels of one name.',
+      columns: [
+        phaseColumn,
+        column.text('kernel', 'Kernel', ({ name }) => name, { overflow: 'shorten' }),
+        column.percent('share', 'Of the kernel time', { emphasis: 'strong' }),
+        column.number('instances', 'Instances', perStep),
+        column.number('kernels', 'Of all instances', perStep),
+      ],
+    },
+    profiles,
+    ({ spans, result }) => topsOfPhases(spans, result.steps.length),
   );
 }
 

@@ -1,0 +1,21 @@
+import type { Problem } from './problem.ts';
+import { flashBenchmarking, pytorchAttention, torchCompile } from './problems/attention.ts';
+import { memoryProfiling } from './problems/memory.ts';
+import { dataParallel, distributedCommunication, optimizerStateSharding } from './problems/parallel.ts';
+import { benchmarkingMixedPrecision, mixedPrecisionAccumulation } from './problems/precision.ts';
+import { benchmarkingScript, nsysProfile } from './problems/steps.ts';
+
+/** What a study is made of, in the order of the handout. */
+export const studyPlan: readonly Problem[] = [
+  benchmarkingScript,
+  nsysProfile,
+  mixedPrecisionAccumulation,
+  benchmarkingMixedPrecision,
+  memoryProfiling,
+  pytorchAttention,
+  torchCompile,
+  flashBenchmarking,
+  distributedCommunication,
+  dataParallel,
+  optimizerStateSharding,
+];

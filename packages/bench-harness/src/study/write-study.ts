@@ -1,0 +1,87 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import {
+  isDrawing,
+  renderHtml,
+  renderLatex,
+  renderMarkdown,
+  renderPng,
+  renderSvg,
+  renderTypst,
+  ReportError,
+  type Drawing,
+  type Report,
+} from '@roofline/reports';
+import { makeWritable } from '../records/results-folder.ts';
+
+const themes = ['light', 'dark'] as const;
+
+/** The files of a study. */
+export interface WrittenStudy {
+  /** The page with everything inside. */
+  readonly html: string;
+  readonly files: readonly string[];
+  /** Why there are no PNG files, and figures are tables in LaTeX; null where there are. */
+  readonly withoutPng: string | null;
+}
+
+/**
+ * Writes `study.html`, `study.md`, `study.tex` and `study.typ` into `folder`, and each of its figures as
+ * `figures/PROBLEM-NAME-{light,dark}.{svg,png}`. Throws UsageError where nothing can be written.
+ */
+export async function writeStudy(
+  report: Report,
+  folder: string,
+  onFigure: (done: number, total: number) => void = () => {},
+): Promise<WrittenStudy> {
+  makeWritable(folder);
+  const figures = join(folder, 'figures');
+  // Those of cells that are shown no more would stay.
+  rmSync(figures, { recursive: true, force: true });
+  mkdirSync(figures, { recursive: true });
+  const files: string[] = [];
+  const write = (name: string, content: string | Uint8Array) => {
+    const path = resolve(folder, name);
+    writeFileSync(path, content);
+    files.push(path);
+    return path;
+  };
+
+  const drawings = report.sections.flatMap(({ blocks }) => blocks).filter((block) => isDrawing(block));
+  let withoutPng: string | null = null;
+  for (const [index, drawing] of drawings.entries()) {
+    onFigure(index, drawings.length);
+    for (const theme of themes) {
+      write(figurePath(drawing, theme, 'svg'), renderSvg(drawing, { theme }));
+      withoutPng ??= await attemptPng(
+        () => renderPng(drawing, { theme }),
+        (png) => write(figurePath(drawing, theme, 'png'), png),
+      );
+    }
+  }
+  const svgs = { plotPath: (drawing: Drawing) => figurePath(drawing, 'light', 'svg') };
+  const pngs = { plotPath: (drawing: Drawing) => figurePath(drawing, 'light', 'png') };
+  const html = write('study.html', renderHtml(report));
+  write('study.md', renderMarkdown(report, svgs));
+  write('study.tex', renderLatex(report, withoutPng === null ? pngs : {}));
+  write('study.typ', renderTypst(report, svgs));
+  return { html, files, withoutPng };
+}
+
+function figurePath({ id }: Drawing, theme: (typeof themes)[number], extension: 'svg' | 'png'): string {
+  return `figures/${id.replaceAll(/[^\w.-]/g, '-')}-${theme}.${extension}`;
+}
+
+/** A host may have no font, or no renderer for its platform: that is said, and everything else is written. */
+async function attemptPng(
+  render: () => Promise<Uint8Array>,
+  write: (png: Uint8Array) => unknown,
+): Promise<string | null> {
+  try {
+    write(await render());
+    return null;
+  } catch (error) {
+    if (error instanceof ReportError) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,58 @@
+import type { Row } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { isNamed, sentenceOf, type Answer } from '../../src/study/answer.ts';
+import { studyPlan } from '../../src/study/plan.ts';
+import { answeredRows } from '../fixtures/study-rows.ts';
+
+const answers = studyPlan.flatMap(({ id, answers: of }) =>
+  of.map((answer, index) => [`${id} ${index + 1}`, answer] as const),
+);
+
+/** The fixture's tables that an answer reads, and no others. */
+function tablesOf({ of }: Answer): Map<string, Row[]> {
+  return new Map(
+    Object.entries(answeredRows)
+      .filter(([name]) => isNamed(of, name))
+      .map(([name, rows]) => [name, structuredClone(rows) as Row[]]),
+  );
+}
+
+describe('the sentences of a study', () => {
+  it('are more than one a problem', () => {
+    expect(answers.length).toBeGreaterThan(studyPlan.length);
+  });
+
+  it.each(answers)('%s is said of its rows, and of nothing else', (_, answer) => {
+    expect(sentenceOf(answer, tablesOf(answer))).toMatch(/^[A-Z].*\.$/);
+    expect(sentenceOf(answer, new Map())).toBeNull();
+  });
+
+  it.each(answers.filter(([, { numbers }]) => numbers.length > 0))(
+    '%s is dropped where its numbers were not measured',
+    (_, answer) => {
+      const saidWithout = answer.numbers.filter((key) => {
+        const tables = tablesOf(answer);
+        for (const row of [...tables.values()].flat()) row[key] = null;
+        return sentenceOf(answer, tables) !== null;
+      });
+      expect(saidWithout).toEqual([]);
+    },
+  );
+
+  it.each(answers.filter(([, { numbers }]) => numbers.length > 0))(
+    '%s changes with each of its numbers',
+    (_, answer) => {
+      const said = sentenceOf(answer, tablesOf(answer));
+      const rows = [...tablesOf(answer).values()].flat().length;
+      const changesNothing = answer.numbers.filter((key) =>
+        Array.from({ length: rows }, (__, index) => {
+          const tables = tablesOf(answer);
+          const row = [...tables.values()].flat()[index]!;
+          row[key] = (row[key] as number) * 1.7 + 0.3;
+          return sentenceOf(answer, tables);
+        }).every((sentence) => sentence === said),
+      );
+      expect(changesNothing).toEqual([]);
+    },
+  );
+});

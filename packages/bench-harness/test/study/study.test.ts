@@ -1,0 +1,118 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { studyDocument } from '../../src/study/document.ts';
+import { measureRuns } from '../../src/study/measure-runs.ts';
+import { stateOf } from '../../src/study/missing.ts';
+import { studyPlan } from '../../src/study/plan.ts';
+import { planRuns, type StudyPlace } from '../../src/study/planned-runs.ts';
+import type { Problem } from '../../src/study/problem.ts';
+import { writeStudy } from '../../src/study/write-study.ts';
+import { runMain } from '../fixtures/run-main.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+
+// The command of memory says by it where its cells write.
+beforeAll(() => void vi.stubEnv('ROOFLINE_MEMORY_SNAPSHOTS', ''));
+afterAll(() => void vi.unstubAllEnvs());
+
+/** Three cells that take a second each. */
+const rounding: Problem[] = studyPlan
+  .filter(({ id }) => /accumulation|benchmarking_mixed_precision/.test(id))
+  .map((problem) => ({ ...problem, runs: problem.runs.slice(0, 1) }));
+
+const placeIn = (folder: string): StudyPlace => ({ folder, form: 'quick', device: 'cpu' });
+
+async function measure(place: StudyPlace, { untilMs = Infinity, fresh = false } = {}): Promise<string[]> {
+  const finished: string[] = [];
+  await measureRuns(await planRuns(rounding, place), {
+    ...{ untilMs, fresh, signal: new AbortController().signal, onRun: () => {}, onStatus: () => {} },
+    observer: { cellFinished: ({ parameters }) => finished.push(String(parameters['dtype'] ?? 'sums')) },
+  });
+  return finished;
+}
+
+describe('a study', () => {
+  it('has each command in words that the command line takes, in both forms, under a name of its own', async () => {
+    const names = studyPlan.flatMap(({ id, runs }) => {
+      for (const { name } of runs) expect(name.startsWith(id)).toBe(true);
+      return runs.map(({ name }) => name);
+    });
+    expect(new Set(names).size).toBe(names.length);
+    for (const [form, device] of [
+      ['full', 'cuda'],
+      ['quick', 'cpu'],
+    ] as const) {
+      const runs = await planRuns(studyPlan, { folder: temporaryFolder(), form, device });
+      // What is missing here is a library or a GPU, never a flag.
+      for (const { hindrance } of runs) expect(hindrance ?? 'libgloo').toMatch(/libgloo|GPU|shim/);
+      for (const { hindrance, cells } of runs)
+        if (hindrance === null) expect(cells.length).toBeGreaterThan(0);
+    }
+  });
+
+  it('measures as much as there is time for, goes on, and measures older records again if asked', async () => {
+    const place = placeIn(temporaryFolder());
+    expect(await measure(place, { untilMs: performance.now() + 10 })).toEqual([]);
+    expect(await measure(place)).toEqual(['sums', 'float16', 'bfloat16']);
+    expect(await measure(place)).toEqual([]);
+    const before = await planRuns(rounding, place);
+    expect(stateOf(before)).toMatchObject({ planned: 3, settled: 3, older: 0, leftMs: 0 });
+
+    const path = join(before[0]!.out, 'results.jsonl');
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/"commit":"\w+"/, '"commit":"0123abc"'));
+    expect(stateOf(await planRuns(rounding, place))).toMatchObject({ settled: 3, older: 1 });
+    expect(JSON.stringify(await studyDocument(await planRuns(rounding, place)))).toContain(
+      'mixed_precision_accumulation (1). `roofline study --fresh`',
+    );
+    expect(await measure(place, { fresh: true })).toEqual(['sums']);
+    expect(stateOf(await planRuns(rounding, place))).toMatchObject({ settled: 3, older: 0 });
+  });
+
+  it('writes what was measured in four forms, with its figures, and names what was not with its command', async () => {
+    const folder = temporaryFolder();
+    const place = placeIn(folder);
+    await measure({ ...place });
+    const [sums, ...others] = await planRuns(rounding, place);
+    const missing = {
+      ...others[0]!,
+      records: [],
+      cells: others[0]!.cells.map((cell) => ({ ...cell, record: null, isSettled: false })),
+    };
+    const { files } = await writeStudy(await studyDocument([sums!, missing]), folder);
+    for (const name of ['study.html', 'study.md', 'study.tex', 'study.typ']) {
+      const text = readFileSync(
+        files.find((file) => file.endsWith(name))!,
+        'utf8',
+      );
+      expect(text).toContain('9.95312500 in float16');
+      expect(text).toContain('1 of 3 cells are measured');
+      expect(text).not.toContain('Under autocast to bfloat16');
+    }
+    const markdown = readFileSync(join(folder, 'study.md'), 'utf8');
+    expect(markdown).toContain(
+      'roofline precision --study dtypes --dtype float16,bfloat16 --device cpu --out',
+    );
+    expect(markdown.indexOf('Accumulation in mixed')).toBeLessThan(markdown.indexOf('## Mixed precision'));
+  });
+
+  it('prints its plan without measuring', async () => {
+    const { stdout, exitCode } = await runMain([
+      ...['study', '--plan', '--form', 'full', '--device', 'cuda', '--out', temporaryFolder(), '--json'],
+    ]);
+    expect(exitCode).toBe(0);
+    const { planned, settled, leftMs, rows } = JSON.parse(stdout);
+    expect(planned).toBeGreaterThan(400);
+    expect(settled).toBe(0);
+    expect(leftMs).toBeGreaterThan(600_000);
+    expect(rows.length).toBe(studyPlan.flatMap(({ runs }) => runs).length);
+  });
+
+  it('refuses an unknown problem and a time without a unit', async () => {
+    expect((await runMain(['study', '--problem', 'nsys_profiles', '--plan'])).stderr).toContain(
+      'Did you mean nsys_profile?',
+    );
+    expect((await runMain(['study', '--budget', '10'])).stderr).toContain(
+      '--budget wants a time, as 90s, 10m or 1h',
+    );
+  });
+});
