@@ -103,6 +103,7 @@ export type { ProfiledKernel, ProfiledOp, ProfiledRange } from './observe/profil
 export { type BackwardOptions, backward, onBackwardFinished } from './autograd/backward.ts';
 export { checkpoint } from './autograd/checkpoint.ts';
 export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';
+export { type LinearCrossEntropyOptions, linearCrossEntropy } from './autograd/linear-cross-entropy.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
 export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './op/autocast/autocast.ts';
 export type { GradientHook } from './tensor/tensor.ts';

@@ -305,6 +305,10 @@ const table: HostileTable = {
     2: 'undefined {}',
     '2.ignoreIndex': 'undefined 5',
   }),
+  linearCrossEntropy: given(() => [x(), x(), ids(), { chunkRows: 1 }], {
+    3: 'undefined {}',
+    '3.chunkRows': 'undefined 5',
+  }),
   layerNorm: takes(() => [x(), row(), row(), 1e-5], { 3: 'undefined 5' }),
   rmsNorm: given(() => [x(), row(), 1e-5, { dtype: 'float32' }], {
     2: 'undefined 5',
