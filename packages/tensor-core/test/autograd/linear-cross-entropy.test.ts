@@ -31,7 +31,7 @@ describe('the chunks of linearCrossEntropy', () => {
     const made = t.peakMemory(record)!.bytes - x.byteLength - weight.byteLength;
     const gradients = x.byteLength + weight.byteLength;
     expect(made).toBeGreaterThan(bytes + gradients);
-    // Part of the weight's gradient is made apart before it is added: no more than the logits.
-    expect(made).toBeLessThan(2.2 * bytes + gradients);
+    // Part of the weight's gradient is made apart before it is added: no more than the logits, and numbers of rows.
+    expect(made).toBeLessThan(2.5 * bytes + gradients);
   });
 });
