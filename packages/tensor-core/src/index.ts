@@ -101,8 +101,10 @@ export { type Profile, profile, rangePath } from './observe/profiler/profile.ts'
 export type { ProfiledKernel, ProfiledOp, ProfiledRange } from './observe/profiler/profiled.ts';
 
 export { type BackwardOptions, backward, onBackwardFinished } from './autograd/backward.ts';
-export { checkpoint } from './autograd/checkpoint.ts';
+export { checkpoint, selectiveCheckpoint } from './autograd/checkpoint.ts';
+export type { RepeatableCall } from './op/kept-results.ts';
 export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';
+export { type LinearCrossEntropyOptions, linearCrossEntropy } from './autograd/linear-cross-entropy.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
 export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './op/autocast/autocast.ts';
 export type { GradientHook } from './tensor/tensor.ts';

@@ -42,6 +42,7 @@ const creationLegal = (at: number) => ({
 });
 const randomOptions = () => ({ ...creationOptions(), generator: new t.Generator(0) });
 const randomLegal = (at: number) => ({ ...creationLegal(at), [`${at}.generator`]: 'undefined' });
+const lossLegal = (at: number, name: string) => ({ [at]: 'undefined {}', [`${at}.${name}`]: 'undefined 5' });
 const reduction: HostileCall = given(() => [x(), { dims: 0, keepDims: true }], {
   1: 'undefined {}',
   '1.dims': 'undefined []',
@@ -302,10 +303,8 @@ const table: HostileTable = {
   embedding: takes(() => [x(), ids()]),
   gather: takes(() => [row(), 0, ids()]),
   indexCopyInPlace: takes(() => [x(), 0, ids(), x()]),
-  crossEntropy: given(() => [x(), ids(), { ignoreIndex: -100 }], {
-    2: 'undefined {}',
-    '2.ignoreIndex': 'undefined 5',
-  }),
+  crossEntropy: given(() => [x(), ids(), { ignoreIndex: -100 }], lossLegal(2, 'ignoreIndex')),
+  linearCrossEntropy: given(() => [x(), x(), ids(), { chunkRows: 1 }], lossLegal(3, 'chunkRows')),
   layerNorm: takes(() => [x(), row(), row(), 1e-5], { 3: 'undefined 5' }),
   rmsNorm: given(() => [x(), row(), 1e-5, { dtype: 'float32' }], {
     2: 'undefined 5',
@@ -337,6 +336,7 @@ const table: HostileTable = {
     '2.tolerance': 'undefined 5',
   }),
   checkpoint: given(() => [t.neg, x()]),
+  selectiveCheckpoint: given(() => [() => true, t.neg, x()], { 0: 'fn' }),
   defineFunction: given(
     () => [{ name: 'neg', forward: (_: unknown, a: t.Tensor) => t.neg(a), backward: () => null }],
     {

@@ -22,7 +22,13 @@ export {
   LayerCache,
 } from './generation/key-value-cache.ts';
 export { Linear, type LinearOptions } from './layers/linear.ts';
-export { languageModelLoss } from './training/loss.ts';
+export {
+  type LanguageModelLossOptions,
+  type LogitsMode,
+  languageModelLoss,
+  logitsModes,
+} from './training/loss.ts';
+export { type RecomputePolicy, recomputePolicies } from './model/recompute.ts';
 export { type ModelConfig, ModelConfigError } from './model/model-config.ts';
 export { type AnyModule, Module, type NamedParametersOptions } from './module/module.ts';
 export { type ParameterOptions } from './module/parameter.ts';

@@ -117,6 +117,7 @@ const table: HostileTable = {
     args: () => [linear(), linear().stateDict(), { strict: true }],
     legal: { 2: 'undefined {}', '2.strict': 'undefined' },
   },
+  'Module#within': exempt('protected: modules run what they calculate by it'),
   'Module#zeroGrad': { args: () => [model()] },
   'Module#dispose': { args: () => [model()] },
   'new Linear': {
@@ -150,7 +151,7 @@ const table: HostileTable = {
   'new TransformerLM': {
     args: () => [
       config(),
-      { device: 'cpu', dtype: 'float32', seed: 0, attention: transformer.plainAttention },
+      { device: 'cpu', dtype: 'float32', seed: 0, attention: transformer.plainAttention, recompute: 'none' },
     ],
     legal: {
       ...configLegal(0),
@@ -158,8 +159,10 @@ const table: HostileTable = {
       '1': 'undefined {}',
       '1.seed': 'undefined 5',
       '1.attention': 'undefined fn',
+      '1.recompute': 'undefined 5',
     },
   },
+  'TransformerLM#features': { args: () => [model(), ids()], named: 'TransformerLM' },
   'TransformerLM#compute': {
     args: () => [model(), ids(), cache()],
     legal: { 2: 'undefined' },
@@ -178,7 +181,10 @@ const table: HostileTable = {
     args: () => [heads(), heads(), heads(), { causal: true, scale: 1 }],
     legal: { '3.scale': '5' },
   },
-  languageModelLoss: { args: () => [model(), ids(), ids()] },
+  languageModelLoss: {
+    args: () => [model(), ids(), ids(), { logits: 'chunked' }],
+    legal: { 3: 'undefined {}', '3.logits': 'undefined' },
+  },
 
   // Generation
   'new KeyValueCache': { args: () => [8], legal: { 0: '5' } },

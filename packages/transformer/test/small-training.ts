@@ -13,7 +13,14 @@ import {
   slice,
 } from '@roofline/tensor-core';
 import { expect } from 'vitest';
-import { type ModelConfig, TransformerLM, languageModelLoss, presets } from '../src/index.ts';
+import {
+  type LanguageModelLossOptions,
+  type ModelConfig,
+  type RecomputePolicy,
+  TransformerLM,
+  languageModelLoss,
+  presets,
+} from '../src/index.ts';
 
 export const trainingDtypes = ['float32', 'bfloat16', 'float16'] as const;
 export type TrainingDType = 'float32' | AutocastDType;
@@ -32,15 +39,27 @@ export const smallPresets = Object.entries(presets).map(([name, { heads, tieWord
   return [name, config] as const;
 });
 
+/** How a training saves memory. */
+export interface Savings extends LanguageModelLossOptions {
+  readonly recompute?: RecomputePolicy;
+}
+
 /** A model in training: with loss scaling in float16, and clipping. Gradients stay until the next step. */
 export class Training {
   readonly model: TransformerLM;
   readonly optimizer: AdamW;
   readonly scaler: GradientScaler;
   readonly #dtype: TrainingDType;
+  readonly #lossOptions: LanguageModelLossOptions;
 
-  constructor(config: ModelConfig, dtype: TrainingDType, device: DeviceSpec | Device) {
-    this.model = new TransformerLM(config, { seed: 3, device });
+  constructor(
+    config: ModelConfig,
+    dtype: TrainingDType,
+    device: DeviceSpec | Device,
+    { recompute, ...lossOptions }: Savings = {},
+  ) {
+    this.model = new TransformerLM(config, { seed: 3, device, recompute });
+    this.#lossOptions = lossOptions;
     this.optimizer = new AdamW(this.model.parameters(), { learningRate: 0.01 });
     this.scaler = new GradientScaler({ enabled: dtype === 'float16' });
     this.#dtype = dtype;
@@ -49,7 +68,7 @@ export class Training {
   step(ids: Tensor, targets: Tensor): Tensor {
     return scope(() => {
       this.optimizer.zeroGrad();
-      const forward = () => languageModelLoss(this.model, ids, targets);
+      const forward = () => languageModelLoss(this.model, ids, targets, this.#lossOptions);
       const loss = this.#dtype === 'float32' ? forward() : autocast(this.#dtype, forward);
       this.scaler.scale(loss).backward();
       this.scaler.unscale(this.optimizer);
@@ -84,8 +103,9 @@ export function train(
   execution: 'eager' | 'compiled',
   steps: number,
   options: CompileOptions = {},
+  savings: Savings = {},
 ): Trained {
-  const training = new Training(config, dtype, device);
+  const training = new Training(config, dtype, device, savings);
   const eager = (ids: Tensor, targets: Tensor) => training.step(ids, targets);
   const compiled = execution === 'compiled' ? compile(eager, options) : null;
   const generator = new Generator(5);

@@ -4,11 +4,12 @@
 // kernels  cross_entropy_count(targets, counts, finished, rows, ignored)
 //            counts = {1 / n, n}, n the rows that are not ignored;  finished = 0
 //            grid 1, block 1024
-//          cross_entropy_joint(dloss, factor, logits, targets, counts, losses, finished, loss, dlogits, rows, columns, ignored)
-//            dlogits = (e^(x - log Σ e^x) - [column = target]) · dloss / n; times 0 in ignored rows
-//            loss = Σ losses / n, which the block that finishes last adds up;  losses: log Σ e^x - x[target] of each row
+//          cross_entropy_joint(dloss, factor, logits, targets, scale, count, losses, finished, loss, dlogits, rows, columns, ignored)
+//            dlogits = (e^(x - log Σ e^x) - [column = target]) · dloss · scale; times 0 in ignored rows
+//            loss = Σ losses / count, which the block that finishes last adds up;  losses: log Σ e^x - x[target] of each row
 //            grid ceil(rows / (BLOCK_THREADS / ROW_THREADS)), block BLOCK_THREADS
-//          dloss is one element, or null for `factor` in its place
+//          dloss is one element, or null for `factor` in its place; scale and count are one element, count null for 1
+//          finished is 0 before. dlogits may be the logits: a thread overwrites only what it alone reads from then on
 //          logits: ELEMENT, dlogits: RESULT [rows, columns]; targets: INDEX [rows]; finished uint32; the rest float, double for double
 //          rows and ignored int64, columns int32
 //   macros those of row.cuh, whose plan is that of the elements that the loss is defined for; RESULT; INDEX; STAGED: a row too long for registers is kept in dynamic shared memory, columns elements
@@ -64,21 +65,24 @@ __device__ __forceinline__ void load_row(Row<Element>& row, const Element* from,
 
 /** Where several rows share a warp, threads without a row of their own repeat the last one and write nothing. */
 __device__ __forceinline__ void work_on_row(const C* dloss, C factor, const Element* logits, const Index* targets,
-                                            const C* counts, C* losses, Result* dlogits, int64 at, bool isOwn,
-                                            int columns, int64 ignored) {
+                                            const C* gradientScale, C* losses, Result* dlogits, int64 at,
+                                            bool isOwn, int columns, int64 ignored) {
   const Element* from = logits + at * columns;
   Row<Element> row;
   load_row(row, from, columns);
   const int64 target = targets[at];
   const bool inRange = target >= 0 && target < columns;
+  // Before another thread can have overwritten it.
+  const C chosen = inRange ? to_compute(from[target]) : not_a_number();
   const ExpSum<C> statistics = exp_sum(row, columns);
   const C total = kept_apart(statistics.shift + log(statistics.sum));
   if (isOwn && row_thread() == 0) {
-    losses[at] = target == ignored ? C(0) : inRange ? total - to_compute(from[target]) : not_a_number();
+    losses[at] = target == ignored ? C(0) : total - chosen;
     __threadfence();
   }
+  __syncthreads();
   const C above = dloss == nullptr ? factor : *dloss;
-  const C scale = target == ignored ? C(0) : inRange ? above * counts[0] : not_a_number();
+  const C scale = target == ignored ? C(0) : inRange ? above * *gradientScale : not_a_number();
   for_each_vector(columns, [&](int column, int v) {
     C x[VECTOR_LENGTH];
     row.read(x, column, v);
@@ -92,12 +96,12 @@ __device__ __forceinline__ void work_on_row(const C* dloss, C factor, const Elem
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    cross_entropy_joint(const C* dloss, double factor, const Element* logits, const Index* targets, const C* counts,
-                        C* losses, unsigned* finished, C* loss, Result* dlogits, int64 rows, int columns,
-                        int64 ignored) {
+    cross_entropy_joint(const C* dloss, double factor, const Element* logits, const Index* targets, const C* scale,
+                        const C* count, C* losses, unsigned* finished, C* loss, Result* dlogits, int64 rows,
+                        int columns, int64 ignored) {
   const int64 at = first_row();
   const bool isOwn = at < rows;
-  work_on_row(dloss, static_cast<C>(factor), logits, targets, counts, losses, dlogits, isOwn ? at : rows - 1, isOwn,
+  work_on_row(dloss, static_cast<C>(factor), logits, targets, scale, losses, dlogits, isOwn ? at : rows - 1, isOwn,
               columns, ignored);
   __shared__ bool isLast;
   __syncthreads();
@@ -106,5 +110,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   if (!isLast) return;
   __threadfence();
   const C sum = sum_of_losses(losses, rows);
-  if (threadIdx.x == 0) *loss = sum / counts[1];
+  if (threadIdx.x == 0) *loss = count == nullptr ? sum : sum / *count;
 }

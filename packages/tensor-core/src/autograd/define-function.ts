@@ -91,7 +91,15 @@ function tapeOpOf(
     name,
     saves: () => ({ inputs: savedIndices }),
     gradient: ({ gradients, needs, input }: GradientContext<undefined>) => {
-      const context = { needs, saved: savedIndices.map(input), save: refuseSaving(name) };
+      let saved: readonly Tensor[] | null = null;
+      const context: FunctionContext = {
+        needs,
+        // Once it is asked for, so that a function may have its own word on a second pass.
+        get saved() {
+          return (saved ??= savedIndices.map(input));
+        },
+        save: refuseSaving(name),
+      };
       const result = backward(context, ...gradients);
       const list = Array.isArray(result) ? result : [result as Tensor | null];
       for (const gradient of list) if (gradient !== null) requireTensor(`${name}: backward`, gradient);

@@ -12,6 +12,7 @@ import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { checkInPlace } from './in-place-rules.ts';
 import { outputIn } from './destination.ts';
+import { areResultsFollowed, keptOrMade } from './kept-results.ts';
 import { type Observer, observers, tellAfter, tellBefore } from './observers.ts';
 import type { ComputeOp, ViewOp } from './op.ts';
 
@@ -40,7 +41,8 @@ export function apply<A>(
   if (op.mutates) checkInPlace(op as ComputeOp<never>, inputs);
   const operands = autocastOperands(op.autocast, inputs, convert);
   try {
-    const outputs = run(op, operands, attributes, destinations);
+    const make = () => run(op, operands, attributes, destinations);
+    const outputs = areResultsFollowed() ? keptOrMade(op as ComputeOp<never>, make) : make();
     if (op.gradient && isGradEnabled() && anyRequiresGrad(inputs)) {
       record(op as ComputeOp<never>, inputs, operands, outputs, attributes);
     }

@@ -3,6 +3,7 @@ import { device } from '../../src/index.ts';
 import { describeAnyAll } from '../op-cases/reduce/any-all.ts';
 import { describeClamp, describeClampGradients } from '../op-cases/elementwise/clamp.ts';
 import { describeCrossEntropy } from '../op-cases/nn/cross-entropy.ts';
+import { describeLinearCrossEntropy } from '../op-cases/nn/linear-cross-entropy.ts';
 import { describeCumsum } from '../op-cases/reduce/cumsum.ts';
 import { describeDropout } from '../op-cases/random/dropout.ts';
 import { describeEinsum, describeEinsumGradients } from '../op-cases/matrix/einsum.ts';
@@ -31,6 +32,9 @@ describe('norms on CUDA', () => {
 });
 describe('crossEntropy on CUDA', () => {
   describeCrossEntropy(cuda);
+});
+describe('linearCrossEntropy on CUDA', () => {
+  describeLinearCrossEntropy(cuda);
 });
 describe('embedding on CUDA', () => {
   describeEmbedding(cuda);

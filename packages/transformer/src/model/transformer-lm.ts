@@ -14,6 +14,7 @@ import {
   describeValue,
   device,
   formatShape,
+  isGradEnabled,
   requireTensor,
 } from '@roofline/tensor-core';
 import type { AttentionFunction } from '../layers/attention.ts';
@@ -24,6 +25,7 @@ import { KeyValueCache } from '../generation/key-value-cache.ts';
 import { Linear, linearStd } from '../layers/linear.ts';
 import { type ModelConfig, checkConfig } from './model-config.ts';
 import { building } from '../module/building.ts';
+import { type RecomputePolicy, checkRecompute, runBlocks } from './recompute.ts';
 import { Module } from '../module/module.ts';
 import { RMSNorm } from '../layers/rms-norm.ts';
 import { RotaryEmbedding } from '../layers/rope.ts';
@@ -38,6 +40,8 @@ export interface TransformerOptions {
   readonly seed?: number;
   /** Default `plainAttention`. */
   readonly attention?: AttentionFunction;
+  /** What the backward pass makes again, in place of keeping it. Default `none`. */
+  readonly recompute?: RecomputePolicy;
 }
 
 /**
@@ -62,17 +66,28 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
   readonly lnFinal: RMSNorm;
   readonly lmHead: Linear;
   readonly #positions: RotaryEmbedding;
+  readonly #recompute: RecomputePolicy;
 
   constructor(config: ModelConfig, transformerOptions: TransformerOptions = {}) {
     super();
     checkConfig('TransformerLM', config);
-    checkOptions('TransformerLM', transformerOptions, ['device', 'dtype', 'seed', 'attention']);
-    const { device: spec = 'cpu', dtype = 'float32', seed = 0, attention } = transformerOptions;
+    checkOptions('TransformerLM', transformerOptions, [
+      ...(['device', 'dtype', 'seed', 'attention', 'recompute'] as const),
+    ]);
+    const {
+      device: spec = 'cpu',
+      dtype = 'float32',
+      seed = 0,
+      attention,
+      recompute = 'none',
+    } = transformerOptions;
     checkDevice('TransformerLM', spec);
     checkDType('TransformerLM', dtype);
     checkCount('TransformerLM', 'the seed', seed);
     if (attention !== undefined) checkFunction('TransformerLM', 'attention', attention);
+    checkRecompute('TransformerLM', recompute);
     this.config = { ...config };
+    this.#recompute = recompute;
     const parts = building(() => partsOf(config, { device: device(spec), dtype, seed, attention }));
     this.tokenEmbeddings = parts.tokenEmbeddings;
     this.layers = parts.layers;
@@ -82,33 +97,43 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
   }
 
   protected override compute(ids: Tensor, cache?: KeyValueCache | CacheStep): Tensor {
-    requireTensor('TransformerLM', ids);
-    if (cache !== undefined && !(cache instanceof KeyValueCache) && !(cache instanceof CacheStep)) {
-      throw new RooflineError(
-        'ARGUMENT',
-        `TransformerLM: the cache must be a KeyValueCache or a CacheStep, not ${describeValue(cache)}.`,
-      );
-    }
-    if (ids.rank !== 2) {
-      throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
-    }
-    if (cache instanceof CacheStep && ids.shape[1] !== 1) {
-      throw new ShapeError(`CacheStep: takes one token a sequence, not ${ids.shape[1]}.`);
-    }
-    let x = this.tokenEmbeddings.forward(ids);
-    for (const [i, layer] of this.layers.entries()) {
-      const next = layer.forward(x, cache?.layer(i));
-      // Without a tape nothing else holds it; waiting for the scope's end would keep one for each layer.
-      x.dispose();
-      x = next;
-    }
+    return this.lmHead.forward(this.#featuresOf(ids, cache));
+  }
+
+  /** What the head makes logits of: the last norm's output [B, T, d] of ids [B, T]. */
+  features(ids: Tensor): Tensor {
+    return this.within(() => this.#featuresOf(ids));
+  }
+
+  #featuresOf(ids: Tensor, cache?: KeyValueCache | CacheStep): Tensor {
+    checkInputs(ids, cache);
+    const embedded = this.tokenEmbeddings.forward(ids);
+    const blocks = this.layers.map((layer, i) => (x: Tensor) => layer.forward(x, cache?.layer(i)));
+    const policy = cache === undefined && isGradEnabled() ? this.#recompute : 'none';
+    const x = runBlocks(blocks, embedded, policy);
     if (cache instanceof KeyValueCache) cache.advance(ids.shape[1]!);
-    return this.lmHead.forward(this.lnFinal.forward(x));
+    return this.lnFinal.forward(x);
   }
 
   override dispose(): void {
     super.dispose();
     this.#positions.dispose();
+  }
+}
+
+function checkInputs(ids: Tensor, cache: KeyValueCache | CacheStep | undefined): void {
+  requireTensor('TransformerLM', ids);
+  if (cache !== undefined && !(cache instanceof KeyValueCache) && !(cache instanceof CacheStep)) {
+    throw new RooflineError(
+      'ARGUMENT',
+      `TransformerLM: the cache must be a KeyValueCache or a CacheStep, not ${describeValue(cache)}.`,
+    );
+  }
+  if (ids.rank !== 2) {
+    throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
+  }
+  if (cache instanceof CacheStep && ids.shape[1] !== 1) {
+    throw new ShapeError(`CacheStep: takes one token a sequence, not ${ids.shape[1]}.`);
   }
 }
 

@@ -39,11 +39,16 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
 
   /** Runs the module in a scope and in a range of its name: its property's in its parent, or its class's. */
   forward(...inputs: Inputs): Output {
+    return this.within(() => this.compute(...inputs));
+  }
+
+  /** Runs a calculation of the module as `forward` runs its whole one. */
+  protected within<T>(fn: () => T): T {
     if (this.#name === '') this.#nameFrom(this.constructor.name);
     this.#partReads ??= [...partReadsOf(this)];
     // A compiled function that found others here is recorded again.
     for (const read of this.#partReads) dependOn(read);
-    return scope(() => range(this.#name, () => this.compute(...inputs)));
+    return scope(() => range(this.#name, fn));
   }
 
   #nameFrom(name: string): void {

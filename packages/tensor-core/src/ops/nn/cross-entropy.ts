@@ -62,10 +62,11 @@ function checkOperands(logits: TensorSpec, targets: TensorSpec): void {
   }
 }
 
-function checkTargets(targets: Tensor, classes: number, ignoreIndex: number): void {
+/** Refuses targets that are neither a class nor ignored, where values can be looked at; names `op`. */
+export function checkTargets(op: string, targets: Tensor, classes: number, ignoreIndex: number): void {
   const within = `the ${classes} classes 0..${classes - 1} (and is not the ignored ${ignoreIndex})`;
   const range = {
-    op: 'crossEntropy',
+    op,
     role: 'target',
     length: classes,
     within,
@@ -170,7 +171,7 @@ export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
  * Which rows count ([N, 1], bool), and each row's target ([N, 1], int64), 0 for rows that do not. Gather and scatter refuse
  * targets above the vocabulary; negative ones, which they would count from the end, are shifted below what they accept.
  */
-function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, ignoreIndex: number) {
+export function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, ignoreIndex: number) {
   const column = graph.reshape(graph.cast(targets, 'int64'), [targets.shape[0]!, 1]);
   const [zero, size] = [graph.scalar('int64', 0), graph.scalar('int64', logits.shape[1]!)];
   const bool = { dtype: 'bool' } as const;
@@ -184,7 +185,7 @@ function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, 
   };
 }
 
-function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
+export function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return sumNode(graph, x, [...x.shape.keys()], false);
 }
 
@@ -282,7 +283,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: CrossEntr
   const { ignoreIndex = -100 } = options;
   checkWhole('crossEntropy', 'ignoreIndex', ignoreIndex);
   checkOperands(logits, targets);
-  checkTargets(targets, logits.shape[1]!, ignoreIndex);
+  checkTargets('crossEntropy', targets, logits.shape[1]!, ignoreIndex);
   const [loss, logSumExp, inverseCount] = apply(crossEntropyOp, [logits, targets], { ignoreIndex });
   logSumExp!.dispose();
   inverseCount!.dispose();

@@ -10,8 +10,8 @@ const countKernel = kernelVariants(kernelSource('nn/cross_entropy_joint.cu'), 'c
   ...{ targets: 'pointer', counts: 'pointer', finished: 'pointer', rows: 'int64', ignored: 'int64' },
 });
 const jointKernel = kernelVariants(kernelSource('nn/cross_entropy_joint.cu'), 'cross_entropy_joint', {
-  ...{ dloss: 'pointer', factor: 'float64', logits: 'pointer', targets: 'pointer', counts: 'pointer' },
-  ...{ losses: 'pointer', finished: 'pointer', loss: 'pointer', dlogits: 'pointer' },
+  ...{ dloss: 'pointer', factor: 'float64', logits: 'pointer', targets: 'pointer', scale: 'pointer' },
+  ...{ count: 'pointer', losses: 'pointer', finished: 'pointer', loss: 'pointer', dlogits: 'pointer' },
   ...{ rows: 'int64', columns: 'int32', ignored: 'int64' },
 });
 const countThreads = 1024;
@@ -21,36 +21,50 @@ const ownSharedBytes = 1024;
 /** What the gradient of the logits is multiplied by: one element in memory, or a number. */
 export type LossGradient = { readonly memory: MemoryView } | { readonly value: number };
 
+export interface JointCrossEntropy {
+  readonly ignoreIndex: number;
+  /** That of the loss's logits, whereas what is read and written may be in the dtype that was cast to it, or that it is cast to. */
+  readonly dtype: DType;
+  /**
+   * One element that multiplies the gradient, of which the loss is then the sum over the rows. Default: one over the number
+   * of rows that count, of which the loss is then the mean.
+   */
+  readonly scale?: MemoryView;
+}
+
 /**
- * The loss of `crossEntropy` and the gradient of its logits in one pass over the logits, with the same bits as in two. Targets
- * and `ignoreIndex` are the op's; `dtype` is that of its logits, whereas what is read and written may be in the dtype that was
- * cast to it, or that it is cast to.
+ * The loss of `crossEntropy` and the gradient of its logits in one pass over the logits, with the same bits as in two. The
+ * gradient may be written over the logits.
  */
 export function launchJointCrossEntropy(
   context: CudaContext,
   dloss: LossGradient,
   [logits, targets]: readonly MemoryView[],
   [loss, dlogits]: readonly MemoryView[],
-  { ignoreIndex, dtype }: { readonly ignoreIndex: number; readonly dtype: DType },
+  { ignoreIndex, dtype, scale }: JointCrossEntropy,
 ): void {
   const { rows, columns, variant, grid } = planRows([logits!, dlogits!], targets!, dtype);
   const bytes = byteSize(loss!.dtype);
   const losses = context.workspace(rows * bytes);
-  const counts = context.workspace(2 * bytes);
   const finished = context.workspace(4);
   const { maxSharedBytesPerBlock } = context.properties;
   const rowBytes = columns * byteSize(logits!.dtype);
   const isStaged = variant.ROW_VECTORS === 0 && rowBytes <= maxSharedBytesPerBlock - ownSharedBytes;
   const types = { ELEMENT: storageType(logits!.dtype), RESULT: storageType(dlogits!.dtype) };
   const defines = { ...variant, ...types, STAGED: Number(isStaged) };
-  context
-    .kernel(countKernel(defines))
-    .launch(
-      [1, 1, 1],
-      countThreads,
-      0,
-      countKernel.byName({ targets: targets!.address, counts, finished, rows, ignored: ignoreIndex }),
-    );
+  let counts = 0;
+  if (scale) context.fillBytes(finished, 0, 4);
+  else {
+    counts = context.workspace(2 * bytes);
+    context
+      .kernel(countKernel(defines))
+      .launch(
+        [1, 1, 1],
+        countThreads,
+        0,
+        countKernel.byName({ targets: targets!.address, counts, finished, rows, ignored: ignoreIndex }),
+      );
+  }
   const spec = jointKernel(defines);
 
   context.kernel(isStaged ? withSharedBytes(spec, maxSharedBytesPerBlock - ownSharedBytes) : spec).launch(
@@ -62,7 +76,8 @@ export function launchJointCrossEntropy(
       factor: 'memory' in dloss ? 0 : dloss.value,
       logits: logits!.address,
       targets: targets!.address,
-      counts,
+      scale: scale?.address ?? counts,
+      count: scale ? 0 : counts + bytes,
       losses,
       finished,
       loss: loss!.address,

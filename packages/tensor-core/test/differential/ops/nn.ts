@@ -109,6 +109,31 @@ const rmsNorm: OpEntry = {
   },
 };
 
+const linearCrossEntropy: OpEntry = {
+  name: 'linearCrossEntropy',
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const [rows, features, classes] = [random.integer(1, 6), random.integer(1, 5), random.integer(1, 9)];
+    // In low precision PyTorch for the CPU does not round the logits.
+    const dtype = random.pick<DType>(['float32', 'float64']);
+    const [x, weight] = [
+      [rows, features],
+      [classes, features],
+    ].map((shape) => drawTensor(random, { dtype, shape, values: 'ordinary' }));
+    const ids = Array.from({ length: rows }, () =>
+      random.chance(0.2) ? -100 : random.integer(0, classes - 1),
+    );
+    const chunkRows = random.integer(1, rows);
+    return {
+      operands: [x!, weight!, indexInput(ids, [rows], random.chance(0.3) ? 'int32' : 'int64')],
+      ours: ([a, b, y]) => t.linearCrossEntropy(tensorOf(a), tensorOf(b), tensorOf(y), { chunkRows }),
+      torch: ([a, b, y]) => `linear_cross_entropy(${a}, ${b}, ${y}.long())`,
+      terms: rows * classes * features,
+    };
+  },
+};
+
 const crossEntropy: OpEntry = {
   name: 'crossEntropy',
   rule: 'accumulated',
@@ -198,6 +223,7 @@ export const nnOps: readonly OpEntry[] = [
   layerNorm,
   rmsNorm,
   crossEntropy,
+  linearCrossEntropy,
   rope,
   swiglu,
 ];

@@ -47,6 +47,7 @@ export const notOps: readonly string[] = [
   'checkOptions',
   'defineFunction',
   'checkpoint',
+  'selectiveCheckpoint',
   'enableGrad',
   'onBackwardFinished',
   'apply',

@@ -73,6 +73,13 @@ class References:
     def cross_entropy(self, x, targets, ignore_index):
         return F.nll_loss(self.log_softmax(x, -1), targets, ignore_index=ignore_index)
 
+    def linear_cross_entropy(self, x, weight, targets):
+        """Logits and their gradient are rounded between the product and the loss."""
+        logits = self.mode.result(F.linear(self.mode.operand(x), self.mode.operand(weight)))
+        if logits.requires_grad:
+            logits.register_hook(self.mode.result)
+        return self.cross_entropy(logits, targets, -100)
+
 
 NATIVE = {
     "var": torch.var,
@@ -83,6 +90,7 @@ NATIVE = {
     "linspace": torch.linspace,
     "log_softmax": torch.log_softmax,
     "cross_entropy": F.cross_entropy,
+    "linear_cross_entropy": lambda x, weight, targets: F.cross_entropy(F.linear(x, weight), targets),
 }
 
 
