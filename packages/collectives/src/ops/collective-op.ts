@@ -9,11 +9,11 @@ import {
   byteSize,
   contiguous,
   defineOp,
-  device,
   formatShape,
   isGradEnabled,
   sizeOf,
 } from '@roofline/tensor-core';
+import { hostBytes } from '@roofline/tensor-core/kernel-api';
 import type { Reduction } from '../group/backend.ts';
 import { internalsOf } from '../group/group-internals.ts';
 import type { PreparedCall, CallTerms } from '../group/prepared-call.ts';
@@ -149,18 +149,6 @@ function noteUnderWay(call: PreparedCall, input: MemoryView | null, output: Memo
 }
 
 const hostMemory: Memory = {
-  fill: (to, value) => write(to, new Uint8Array(to.byteLength).fill(value)),
-  copy(from, to) {
-    const bytes = new Uint8Array(from.byteLength);
-    device('cpu').read(from.storage.buffer, startOf(from), bytes);
-    write(to, bytes);
-  },
+  fill: (to, value) => void hostBytes(to).fill(value),
+  copy: (from, to) => void hostBytes(to).set(hostBytes(from)),
 };
-
-function write(to: MemoryView, bytes: Uint8Array): void {
-  device('cpu').write(to.storage.buffer, startOf(to), bytes);
-}
-
-function startOf({ offset, dtype }: MemoryView): number {
-  return offset * byteSize(dtype);
-}
