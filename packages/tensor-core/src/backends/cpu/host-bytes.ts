@@ -8,7 +8,8 @@ export function hostBytes(view: MemoryView): Uint8Array {
   checkObject('hostBytes', 'the view', view);
   const { storage, offset, size, dtype } = view;
   const { buffer } = storage;
-  if (!(buffer instanceof CpuBuffer)) throw new DeviceError('hostBytes: the memory is on a GPU; use the context of its lowering.');
+  if (!(buffer instanceof CpuBuffer))
+    throw new DeviceError('hostBytes: the memory is on a GPU; use the context of its lowering.');
   const width = byteSize(dtype);
   return new Uint8Array(buffer.memory, buffer.byteOffset + offset * width, size * width);
 }
