@@ -1,6 +1,7 @@
 import type { MemoryView } from '@roofline/tensor-core';
 import type { Backend } from './backend.ts';
-import type { Members } from './describe-call.ts';
+import { type Members, errorOf } from './describe-call.ts';
+import { noteHeard } from './unheard-failures.ts';
 import type { Operand } from './operands.ts';
 import { type CallTerms, PreparedCall, termsOf } from './prepared-call.ts';
 
@@ -10,8 +11,28 @@ export interface MemoryCall {
   /** Null where this rank gives nothing, or gets nothing. */
   readonly input: MemoryView | null;
   readonly output: MemoryView | null;
+  /** Whether it becomes part of a CUDA graph. */
+  readonly isCaptured: boolean;
   /** Told of the call once it has begun. */
   noteUnderWay(call: PreparedCall): void;
+}
+
+/** A call that becomes part of a CUDA graph, whose memory that keeps. Throws a CollectiveError. */
+export function captureOnMemory(
+  { terms, input, output }: MemoryCall,
+  members: Members,
+  backend: Backend,
+): void {
+  const call = {
+    ...termsOf(terms),
+    input: input?.address ?? 0,
+    output: output?.address ?? 0,
+    buffers: [],
+  };
+  const failure = backend.programs!.capture(call);
+  if (!failure) return;
+  noteHeard(members);
+  throw errorOf(call.kind, failure, members, call.description, null)!;
 }
 
 /** A call that keeps its memory until it has ended, but whose readers wait for it by themselves. */
@@ -33,6 +54,5 @@ export function preparedOnMemory(call: MemoryCall, members: Members, backend: Ba
 
 function keptMemory({ address, storage }: MemoryView): Operand {
   const { buffer } = storage;
-  storage.retain?.();
-  return { address, buffer, finish: () => {}, release: () => storage.release?.() };
+  return { address, buffer, finish: () => {}, release: storage.keepMemory?.() ?? (() => {}) };
 }

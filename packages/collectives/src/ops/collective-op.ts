@@ -31,6 +31,8 @@ export interface CollectiveAttributes {
 
 /** Writes of a lowering itself, in the order of the current stream. */
 interface Memory {
+  /** Whether all of this becomes part of a CUDA graph. */
+  readonly isCaptured: boolean;
   fill(to: MemoryView, value: number): void;
   copy(from: MemoryView, to: MemoryView): void;
 }
@@ -67,6 +69,7 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
       terms: terms(x, y, attributes),
       input,
       output,
+      isCaptured: memory.isCaptured,
       noteUnderWay: (call) => noteUnderWay(call, input, output),
     });
   };
@@ -79,6 +82,7 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
       orderOf: ({ group }) => internalsOf(name, group),
       describe([x], [y], attributes) {
         const { kind, details = [], like = null } = terms(x!, y!, attributes);
+        if (kind === 'send' || kind === 'recv') return null;
         return describeCall(kind, details, like);
       },
     },
@@ -95,6 +99,7 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
       kind: 'custom',
       launch(context, [x], [y], attributes) {
         start(x!, y!, attributes, {
+          isCaptured: context.isCaptured,
           fill: (to, value) => context.fillBytes(to.address, value, to.byteLength),
           copy: (from, to) => context.copy(from, to),
         });
@@ -149,6 +154,7 @@ function noteUnderWay(call: PreparedCall, input: MemoryView | null, output: Memo
 }
 
 const hostMemory: Memory = {
+  isCaptured: false,
   fill: (to, value) => write(to, new Uint8Array(to.byteLength).fill(value)),
   copy(from, to) {
     const bytes = new Uint8Array(from.byteLength);
