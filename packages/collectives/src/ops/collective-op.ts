@@ -9,11 +9,11 @@ import {
   byteSize,
   contiguous,
   defineOp,
-  device,
   formatShape,
   isGradEnabled,
   sizeOf,
 } from '@roofline/tensor-core';
+import { ffi } from '@roofline/cuda/host';
 import type { Reduction } from '../group/backend.ts';
 import { internalsOf } from '../group/group-internals.ts';
 import type { PreparedCall, CallTerms } from '../group/prepared-call.ts';
@@ -155,18 +155,10 @@ function noteUnderWay(call: PreparedCall, input: MemoryView | null, output: Memo
 
 const hostMemory: Memory = {
   isCaptured: false,
-  fill: (to, value) => write(to, new Uint8Array(to.byteLength).fill(value)),
-  copy(from, to) {
-    const bytes = new Uint8Array(from.byteLength);
-    device('cpu').read(from.storage.buffer, startOf(from), bytes);
-    write(to, bytes);
-  },
+  fill: (to, value) => void bytesAt(to).fill(value),
+  copy: (from, to) => bytesAt(to).set(bytesAt(from)),
 };
 
-function write(to: MemoryView, bytes: Uint8Array): void {
-  device('cpu').write(to.storage.buffer, startOf(to), bytes);
-}
-
-function startOf({ offset, dtype }: MemoryView): number {
-  return offset * byteSize(dtype);
+function bytesAt({ address, byteLength }: MemoryView): Uint8Array {
+  return byteLength === 0 ? new Uint8Array() : new Uint8Array(ffi().view(address, byteLength));
 }
