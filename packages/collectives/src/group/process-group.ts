@@ -23,10 +23,11 @@ import { noteHeard, noteUnheard } from './unheard-failures.ts';
 import { allGatherObject } from './gather-objects.ts';
 import { checkOperand, checkOverlap, checkTarget, checkTravels } from './operands.ts';
 import { agreeOnProgram } from './agree-on-program.ts';
-import { type MemoryCall, captureOnMemory, preparedOnMemory } from './call-on-memory.ts';
+import { type MemoryCall, captureOnMemory, noteUnderWay, preparedOnMemory } from './call-on-memory.ts';
 import { setInternals } from './group-internals.ts';
 import { type Call, type PreparedCall, preparedOnTensors, startTogether } from './prepared-call.ts';
-import type { Work } from './work.ts';
+import { applyInPlace, replayedKinds } from './in-place-ops.ts';
+import { Work } from './work.ts';
 
 /** How a group makes another one of some of its ranks. */
 export type Regroup = (members: Members) => Promise<ProcessGroup>;
@@ -228,6 +229,7 @@ export class ProcessGroup {
    * function, inside another `coalesce`, and where a Work is waited for inside.
    */
   coalesce(calls: () => void): Work {
+    currentTrace()?.refuse('coalesce joins calls, which replays would not', 'Call them one by one');
     if (this.#together)
       throw new RooflineError('ARGUMENT', 'coalesce: stands inside another one; join them.');
     try {
@@ -302,7 +304,7 @@ export class ProcessGroup {
       this.#members,
       this.#backend,
     );
-    call.noteUnderWay(this.#begin(prepared));
+    noteUnderWay(this.#begin(prepared), call);
   }
 
   /** Queues a captured program with calls of this group. */
@@ -340,8 +342,13 @@ export class ProcessGroup {
 
   #start(call: Call): Work {
     this.#assertNotDisposed(call.kind);
+    const trace = currentTrace();
+    if (trace && replayedKinds.includes(call.kind) && !this.#together) {
+      applyInPlace(this, call);
+      return Work.ofOp(call.kind);
+    }
     // Also where nothing is held, as for copies.
-    currentTrace()?.refuse(
+    trace?.refuse(
       `${call.kind} works on memory beside the ops, which replays would not repeat`,
       'Call it outside, on what the compiled function returns',
     );

@@ -16,7 +16,7 @@ import {
 import { ffi } from '@roofline/cuda/host';
 import type { Reduction } from '../group/backend.ts';
 import { internalsOf } from '../group/group-internals.ts';
-import type { PreparedCall, CallTerms } from '../group/prepared-call.ts';
+import type { CallTerms } from '../group/prepared-call.ts';
 import { describeCall } from '../group/describe-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 
@@ -70,7 +70,7 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
       input,
       output,
       isCaptured: memory.isCaptured,
-      noteUnderWay: (call) => noteUnderWay(call, input, output),
+      isInPlace: false,
     });
   };
   return defineOp<CollectiveAttributes>({
@@ -139,18 +139,6 @@ export function checkDifferentiable(op: string, x: Tensor, reduction: Reduction)
 
 function bytesOf({ shape, dtype }: TensorSpec): number {
   return sizeOf(shape) * byteSize(dtype);
-}
-
-/** The first reader of what a call writes waits for it, and hears of what went wrong; so does whoever writes what it reads. */
-function noteUnderWay(call: PreparedCall, input: MemoryView | null, output: MemoryView | null): void {
-  output?.storage.noteUnderWay?.(() => call.awaitResult());
-  if (input === null || input.storage === output?.storage) return;
-  input.storage.noteUnderWay?.(() => {
-    // What it reads is as it was, also where the call has failed: that is for the reader of its output.
-    try {
-      call.awaitResult();
-    } catch {}
-  });
 }
 
 const hostMemory: Memory = {

@@ -267,6 +267,49 @@ function checkDifferences(): void {
   expectValues('the group goes on', allReduce(ones([1], { device }), group), [size]);
 }
 
+/** Calls in place, whose results replays leave where they were asked to. */
+function checkInPlace(): void {
+  const calls: Readonly<Record<string, readonly [number, (y: Tensor, x: Tensor) => void]>> = {
+    allReduce: [6, (y) => group.allReduce(y).wait()],
+    'allReduce into another': [6, (y, x) => group.allReduce(x, { op: 'max', output: y }).wait()],
+    average: [6, (y) => group.allReduce(y, { op: 'average', context: 'step 3' }).wait()],
+    reduce: [6, (y) => group.reduce(y, root).wait()],
+    'reduce into another': [6, (y, x) => group.reduce(x, 0, { output: y }).wait()],
+    broadcast: [6, (y) => group.broadcast(y, root).wait()],
+    allGather: [6 * size, (y, x) => group.allGather(y, slice(x, 0, 0, 6)).wait()],
+    'allGather of a piece': [6 * size, (y) => group.allGather(y, slice(y, 0, rank * 6, rank * 6 + 6)).wait()],
+    reduceScatter: [6, (y, x) => group.reduceScatter(y, allGather(x, group)).wait()],
+    'reduceScatter into a piece': [
+      6 * size,
+      (y) => group.reduceScatter(slice(y, 0, rank * 6, rank * 6 + 6), y).wait(),
+    ],
+    allToAll: [6 * size, (y, x) => group.allToAll(y, x).wait()],
+    'allReduce of columns': [12, (y) => group.allReduce(slice(y.view([3, 4]), 1, 1, 3)).wait()],
+    'broadcast to columns': [12, (y) => group.broadcast(slice(y.view([3, 4]), 1, 1, 3), root).wait()],
+  };
+  for (const [what, [length, call]] of Object.entries(calls)) {
+    checkSame(what, [length], (x) => {
+      const y = mul(x, 2);
+      call(y, x);
+      return [mul(y, 1), chain(x)];
+    });
+    // The same in a tensor from outside, which the next run finds as this one has left it.
+    const [eager, replayed] = [inputOf(1, [length]), inputOf(1, [length])];
+    const run = (y: Tensor) => (x: Tensor) => {
+      addInPlace(y, x);
+      call(y, x);
+      return sum(y);
+    };
+    const compiled = compile(run(replayed));
+    for (let round = 0; round < 3; round++) {
+      const expected = scope(() => run(eager)(inputOf(round, [length])).toFlatArray());
+      const given = scope(() => compiled(inputOf(round, [length])).toFlatArray());
+      expectSame(what, [given, replayed.toFlatArray()], [expected, eager.toFlatArray()]);
+    }
+    compiled.dispose();
+  }
+}
+
 /** Observers see each call, in its order. */
 function checkObserved(): void {
   const step = compile((x: Tensor) =>
@@ -290,6 +333,7 @@ checkOverlap();
 checkWrites();
 checkUnread();
 checkGradients();
+checkInPlace();
 await checkGroups();
 checkObserved();
 const last = compile((x: Tensor) => allReduce(x, group));
