@@ -16,7 +16,6 @@ export {
 } from './ops/support/row-kernel.ts';
 
 // Memory and shapes.
-export { hostBytes } from './backends/cpu/host-bytes.ts';
 export { sameShape } from './base/shape.ts';
 export { type StoredElements, shareMemory } from './tensor/storage/overlap.ts';
 export { valueBeyond } from './ops/copy/value-beyond.ts';

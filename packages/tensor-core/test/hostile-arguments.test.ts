@@ -104,6 +104,7 @@ const table: HostileTable = {
   'Storage#hold': internal,
   'Storage#holdsOn': internal,
   'Storage#noteUnderWay': internal,
+  'Storage#keepMemory': internal,
   'Storage#noteWrite': internal,
   'Storage#joinWrite': internal,
   'Storage#leaveWrite': internal,

@@ -5,22 +5,29 @@ import {
   ShapeError,
   type Tensor,
   checkOptions,
+  device,
   formatShape,
+  fromTypedArray,
+  noGrad,
+  scope,
+  zeros,
 } from '@roofline/tensor-core';
 import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
-import type { Backend } from './backend.ts';
+import type { Backend, Outcome } from './backend.ts';
 import { checkPeer, checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
 import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
-import type { Members } from './describe-call.ts';
+import { type Members, describeCall, errorOf } from './describe-call.ts';
+import { noteHeard, noteUnheard } from './unheard-failures.ts';
 import { allGatherObject } from './gather-objects.ts';
-import { rankNames } from '../ranks/rank-names.ts';
 import { checkOperand, checkOverlap, checkTarget, checkTravels } from './operands.ts';
-import { type MemoryCall, preparedOnMemory } from './call-on-memory.ts';
+import { agreeOnProgram } from './agree-on-program.ts';
+import { type MemoryCall, captureOnMemory, noteUnderWay, preparedOnMemory } from './call-on-memory.ts';
 import { setInternals } from './group-internals.ts';
 import { type Call, type PreparedCall, preparedOnTensors, startTogether } from './prepared-call.ts';
-import type { Work } from './work.ts';
+import { applyInPlace, replayedKinds } from './in-place-ops.ts';
+import { Work } from './work.ts';
 
 /** How a group makes another one of some of its ranks. */
 export type Regroup = (members: Members) => Promise<ProcessGroup>;
@@ -56,9 +63,11 @@ export class ProcessGroup {
     this.#regroup = regroup;
     this.#onDispose = onDispose;
     setInternals(this, {
-      name: `the group of ${rankNames(this.ranks)}`,
       checkInput: (op, x) => checkTravels(op, x, backend),
       startOnMemory: (call) => this.#startOnMemory(call),
+      agree: (program, calls) => agreeOnProgram(members, (words) => this.#gatherWords(words), program, calls),
+      launch: (program, launch) => this.#launch(program, launch),
+      beforeEnd: (drop) => backend.programs!.beforeEnd(drop),
     });
   }
 
@@ -220,6 +229,7 @@ export class ProcessGroup {
    * function, inside another `coalesce`, and where a Work is waited for inside.
    */
   coalesce(calls: () => void): Work {
+    currentTrace()?.refuse('coalesce joins calls, which replays would not', 'Call them one by one');
     if (this.#together)
       throw new RooflineError('ARGUMENT', 'coalesce: stands inside another one; join them.');
     try {
@@ -287,23 +297,58 @@ export class ProcessGroup {
   #startOnMemory(call: MemoryCall): void {
     const { terms } = call;
     this.#assertNotDisposed(terms.kind);
-    currentTrace()?.refuse(
-      `${terms.kind} concerns other ranks, and replays would not call it`,
-      'Call it outside, on what the compiled function returns',
-    );
+    if (call.isCaptured) return captureOnMemory(call, this.#members, this.#backend);
     const onCurrentStream = this.#onCurrentStream;
     const prepared = preparedOnMemory(
       { ...call, terms: { ...terms, onCurrentStream } },
       this.#members,
       this.#backend,
     );
-    call.noteUnderWay(this.#begin(prepared));
+    noteUnderWay(this.#begin(prepared), call);
+  }
+
+  /** Queues a captured program with calls of this group. */
+  #launch(program: string, launch: () => void): void {
+    const name = program === '' ? 'a compiled function' : program;
+    this.#assertNotDisposed(name);
+    const description = describeCall(`replay of ${name}`, [], null);
+    const errorOfLaunch = (outcome: Outcome) => errorOf(name, outcome, this.#members, description, null);
+    const onSettled = (outcome: Outcome) => {
+      const error = errorOfLaunch(outcome);
+      if (error) noteUnheard(this.#members, error);
+    };
+    const failure = this.#backend.programs!.launch({ description, onSettled }, launch);
+    if (!failure) return;
+    noteHeard(this.#members);
+    throw errorOfLaunch(failure)!;
+  }
+
+  /** All ranks' words, by a call that says what it is for. */
+  #gatherWords(words: Int32Array<ArrayBuffer>): number[][] {
+    const where = { device: this.device ?? device('cpu') };
+    return noGrad(() =>
+      scope(() => {
+        const own = fromTypedArray(words, [words.length], where);
+        const all = zeros([this.size, words.length], { dtype: 'int32', ...where });
+        const details = ['before the first replay'];
+        this.#start({ kind: 'allGather', details, input: own, output: all, like: own }).wait();
+        // Whether it has failed is known only now on a GPU.
+        this.barrier().wait();
+        const values = all.toFlatArray();
+        return this.ranks.map((_, i) => values.slice(i * words.length, (i + 1) * words.length));
+      }),
+    );
   }
 
   #start(call: Call): Work {
     this.#assertNotDisposed(call.kind);
+    const trace = currentTrace();
+    if (trace && replayedKinds.includes(call.kind) && !this.#together) {
+      applyInPlace(this, call);
+      return Work.ofOp(call.kind);
+    }
     // Also where nothing is held, as for copies.
-    currentTrace()?.refuse(
+    trace?.refuse(
       `${call.kind} works on memory beside the ops, which replays would not repeat`,
       'Call it outside, on what the compiled function returns',
     );

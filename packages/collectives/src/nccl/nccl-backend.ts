@@ -1,6 +1,14 @@
 import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import type { CudaEvent, CudaStream } from '@roofline/cuda';
-import type { Backend, BackendCall, Outcome, PendingCall, RunningCall } from '../group/backend.ts';
+import type {
+  Backend,
+  BackendCall,
+  CapturedPrograms,
+  Failure,
+  LaunchedProgram,
+  PendingCall,
+  RunningCall,
+} from '../group/backend.ts';
 import type { Communicator } from './communicator.ts';
 import { mostPending } from './communicator-state.ts';
 import { borrowStream, giveBackStream } from './communication-streams.ts';
@@ -21,7 +29,7 @@ export interface NcclBackendParts {
 
 /** Calls on the stream, and the event after them. */
 interface Flight {
-  readonly calls: readonly PendingCall[];
+  readonly calls: readonly Pick<PendingCall, 'onSettled'>[];
   readonly stream: CudaStream;
   readonly event: CudaEvent;
   readonly number: number;
@@ -32,8 +40,6 @@ interface Flight {
   isSettled: boolean;
 }
 
-type Failure = Extract<Outcome, { status: 'failed' }>;
-
 const pollMs = 1;
 const scratchBytes = 4;
 
@@ -42,15 +48,18 @@ const open = new Set<NcclBackend>();
 let abortsAtExit = false;
 
 /** NCCL, on a stream of the group's own or on that of the ops around a call. */
-export class NcclBackend implements Backend {
+export class NcclBackend implements Backend, CapturedPrograms {
   readonly name = 'nccl';
   readonly ordersPairs = true;
   readonly deviceType = 'cuda';
   readonly device: CudaDevice;
+  readonly programs = this;
   readonly #parts: NcclBackendParts;
   readonly #stream: CudaStream;
   readonly #scratch;
   #flights: Flight[] = [];
+  /** Each frees a CUDA graph with calls in it. */
+  readonly #drops = new Set<() => void>();
   #failure: Failure | null = null;
   #sentChecks = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -75,17 +84,70 @@ export class NcclBackend implements Backend {
       this.#fail(failure, calls);
       return { wait: () => {} };
     }
+    const flight = this.#takeOff(calls, stream, onCurrentStream);
+    const blocks = calls.some(({ call }) => call.kind === 'barrier');
+    return { wait: () => this.#wait(flight, blocks) };
+  }
+
+  /** Watches what has just been queued on `stream`. */
+  #takeOff(calls: Flight['calls'], stream: CudaStream, isHandedOut: boolean): Flight {
     const event = stream.recordEvent({ timing: false });
     const { state } = this.#parts.communicator;
     state.begin(event.handle);
     const flight = {
       ...{ calls, stream, event, number: state.started },
-      ...{ sentChecks: this.#sentChecks, isHandedOut: onCurrentStream, isSettled: false },
+      ...{ sentChecks: this.#sentChecks, isHandedOut, isSettled: false },
     };
     this.#flights.push(flight);
     this.#pollLater();
-    const blocks = calls.some(({ call }) => call.kind === 'barrier');
-    return { wait: () => this.#wait(flight, blocks) };
+    return flight;
+  }
+
+  /** Its event would be the graph's, which nobody can ask: each launch of the graph is watched as a whole. */
+  capture(call: BackendCall): Failure | null {
+    const failure = this.#findFailure();
+    if (failure) return failure;
+    return this.#give([call], this.device.stream, { isCaptured: true });
+  }
+
+  launch(program: LaunchedProgram, launch: () => void): Failure | null {
+    this.#poll();
+    const failure = this.#findFailure();
+    if (failure) return failure;
+    const { checkCalls, communicator } = this.#parts;
+    const { stream } = this.device;
+    this.#makeRoom();
+    this.device.makeCurrent();
+    this.#queueBehind(stream);
+    if (checkCalls) this.#check(program.description, null);
+    communicator.state.noteAttempt();
+    launch();
+    this.#takeOff([program], stream, true);
+    return null;
+  }
+
+  beforeEnd(drop: () => void): () => void {
+    this.#drops.add(drop);
+    return () => void this.#drops.delete(drop);
+  }
+
+  /** NCCL's end of a communicator waits for all graphs with its calls to go. */
+  #endCommunicator(): void {
+    for (const drop of [...this.#drops]) drop();
+    this.#drops.clear();
+    this.#parts.communicator.abort();
+  }
+
+  #makeRoom(): void {
+    if (this.#flights.length < mostPending) return;
+    this.#flights[0]!.event.synchronize();
+    this.#poll({ waitsForChecks: false });
+  }
+
+  /** Has a call that later ones wait for compared with those of the other ranks. */
+  #check(description: string, pair: { from: number; to: number } | null): void {
+    this.#parts.watchdog.check({ description, pair, isAwaited: true });
+    this.#sentChecks++;
   }
 
   close(): void {
@@ -94,7 +156,7 @@ export class NcclBackend implements Backend {
     this.#flights.findLast(({ isHandedOut }) => isHandedOut)?.event.synchronize();
     this.#poll({ waitsForChecks: false });
     const failure: Failure = { status: 'failed', losses: new Map(), message: 'the group was disposed' };
-    this.#parts.communicator.abort();
+    this.#endCommunicator();
     this.#parts.watchdog.close();
     this.#fail(this.#failure ?? failure, []);
     this.device.freeBlock(this.#scratch);
@@ -103,24 +165,35 @@ export class NcclBackend implements Backend {
 
   /** Ends what is under way, for a process that ends. */
   abortFlights(): void {
-    if (this.#flights.length > 0) this.#parts.communicator.abort();
+    if (this.#flights.length > 0) this.#endCommunicator();
   }
 
   /** Puts the calls on `stream`, after what the current one has so far. Gives why that failed, or null. */
   #enqueue(calls: readonly PendingCall[], stream: CudaStream): Failure | null {
-    const { device, communicator, alarms, rank, size, checkCalls, watchdog } = this.#parts;
-    if (this.#flights.length >= mostPending) {
-      this.#flights[0]!.event.synchronize();
-      this.#poll({ waitsForChecks: false });
-    }
+    const { device, rank, checkCalls, watchdog } = this.#parts;
+    this.#makeRoom();
     device.makeCurrent();
     this.#queueBehind(stream);
     for (const { call } of calls) {
       for (const buffer of call.buffers) device.recordStream(buffer, stream);
-      if (!checkCalls && !call.isCompared) continue;
-      watchdog.check({ description: call.description, pair: pairOf(call, rank), isAwaited: checkCalls });
-      if (checkCalls) this.#sentChecks++;
+      if (checkCalls) this.#check(call.description, pairOf(call, rank));
+      else if (call.isCompared)
+        watchdog.check({ description: call.description, pair: pairOf(call, rank), isAwaited: false });
     }
+    return this.#give(
+      calls.map(({ call }) => call),
+      stream,
+      { isCaptured: false },
+    );
+  }
+
+  /** Gives calls to NCCL; where that fails, ends the communicator and tells the other ranks. */
+  #give(
+    calls: readonly BackendCall[],
+    stream: CudaStream,
+    options: { readonly isCaptured: boolean },
+  ): Failure | null {
+    const { communicator, alarms, rank, size } = this.#parts;
     const place = {
       rank,
       size,
@@ -128,13 +201,16 @@ export class NcclBackend implements Backend {
       stream: stream.handle,
       scratch: this.#scratch.address,
     };
-    const why = communicator.enqueue(calls.flatMap(({ call }) => ncclCallsOf(call, place)));
+    const why = communicator.enqueue(
+      calls.flatMap((call) => ncclCallsOf(call, place)),
+      options,
+    );
     if (why === null) return null;
     // The watchdog has freed this thread: it knows more than the library then says.
     const wasEnded = communicator.state.hasFailed;
     // The other ranks would wait for this one; without a store they find out when their time is over.
     if (!wasEnded) void alarms.raise(`rank ${rank} of the group: ${why}`).catch(() => {});
-    communicator.abort();
+    this.#endCommunicator();
     if (wasEnded) return this.#findFailure();
     return { status: 'failed', losses: new Map(), message: why };
   }
@@ -180,7 +256,7 @@ export class NcclBackend implements Backend {
     const { communicator, watchdog } = this.#parts;
     if (this.#failure || !communicator.state.hasFailed) return this.#failure;
     // Where the watchdog is at it, waits for its end.
-    communicator.abort();
+    this.#endCommunicator();
     const told = watchdog.failure();
     const message = told?.message ?? 'the communicator has been aborted';
     return { status: 'failed', losses: new Map(told?.losses ?? []), message };

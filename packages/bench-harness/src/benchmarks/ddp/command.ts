@@ -29,6 +29,7 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ['roofline ddp --peer torch', "PyTorch's DistributedDataParallel for comparison, in turn"],
     ['roofline ddp --optimizer whole,sharded --mode overlap', "memory by rank, with AdamW's state split too"],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
+    ['roofline ddp --execution eager,compiled', 'steps as programs, with the communication in them'],
   ],
   load: async () => (await import('./benchmark.ts')).ddpBenchmark,
   async plan(args) {

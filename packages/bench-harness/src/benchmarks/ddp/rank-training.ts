@@ -3,6 +3,7 @@ import {
   Generator,
   type Tensor,
   autocast,
+  compile,
   keep,
   randint,
   scope,
@@ -18,6 +19,13 @@ import type { ProfiledPass, RankResult } from './result.ts';
 /** Each of a rank's times, of one step. */
 export type StepSample = Record<keyof RankResult['times'], number>;
 
+interface Runs {
+  /** Forward and backward. */
+  readonly pass: () => void;
+  readonly update: () => void;
+  readonly step: () => void;
+}
+
 /** One rank's side of the training that is timed. All ranks call its methods together. */
 export class RankTraining {
   readonly parameterCount: number;
@@ -32,6 +40,8 @@ export class RankTraining {
   readonly #parallel: DistributedDataParallel;
   readonly #optimizer: AdamW | ShardedOptimizer<AdamWOptions>;
   #passes = 0;
+  /** What is timed, op by op or as programs. */
+  readonly #run: Runs;
   readonly #ids: Tensor;
   readonly #targets: Tensor;
 
@@ -53,13 +63,34 @@ export class RankTraining {
         randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' }),
       );
     [this.#ids, this.#targets] = [tokens(), tokens()];
+    this.#run = this.#runsOf(cell.execution);
     this.parameterCount = countParameters(config);
     this.bucketBytes = this.#parallel.buckets.map(({ bytes }) => bytes);
   }
 
+  #runsOf(execution: DdpCell['execution']): Runs {
+    const runs: Runs = {
+      pass: () => this.#backward(),
+      update: () => this.#optimizer.step(),
+      step: () => {
+        this.#backward();
+        this.#optimizer.step();
+        this.#optimizer.zeroGrad();
+      },
+    };
+    if (execution === 'eager') return runs;
+    const options = { autotune: execution === 'autotuned' };
+    return {
+      pass: compile(runs.pass, options),
+      update: compile(runs.update, options),
+      step: compile(runs.step, options),
+    };
+  }
+
   /** The first step, in which the optimizer makes its state. */
   firstStep(): Pick<RankResult['memory'], 'beforeStepBytes' | 'afterStepBytes'> {
-    this.#pass();
+    this.#nextStep();
+    this.#backward();
     this.copiedBytes = this.#parallel.copiedBytes;
     const beforeStepBytes = this.#device.allocatedBytes;
     this.#optimizer.step();
@@ -73,7 +104,7 @@ export class RankTraining {
     const localMs = this.#time(() => this.#parallel.noSync(() => this.#pass()));
     this.#optimizer.zeroGrad();
     const synchronizedMs = this.#time(() => this.#pass());
-    const optimizerMs = this.#time(() => this.#optimizer.step());
+    const optimizerMs = this.#time(() => this.#run.update());
     this.#optimizer.zeroGrad();
     const stepMs = this.#time(() => this.#step());
     const communicationMs = this.#communicate();
@@ -81,9 +112,8 @@ export class RankTraining {
   }
 
   #step(): void {
-    this.#pass();
-    this.#optimizer.step();
-    this.#optimizer.zeroGrad();
+    this.#nextStep();
+    this.#run.step();
   }
 
   /** One pass with its communication, as the profiler sees it when it has warmed up. */
@@ -99,8 +129,18 @@ export class RankTraining {
   }
 
   #pass(): void {
-    // As training does.
+    this.#nextStep();
+    this.#run.pass();
+    // On the CPU a program leaves the last reductions to whoever asks for their memory.
+    for (const { grad } of this.#model.parameters()) void grad?.address;
+  }
+
+  /** As training does. */
+  #nextStep(): void {
     this.#parallel.step = this.#passes++;
+  }
+
+  #backward(): void {
     const loss = () => languageModelLoss(this.#model, this.#ids, this.#targets);
     scope(() => {
       const result = this.#cell.dtype === 'float32' ? loss() : autocast(this.#cell.dtype, loss);

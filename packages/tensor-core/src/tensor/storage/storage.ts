@@ -53,6 +53,7 @@ export class Storage {
   #handles = 0;
   #watchers = 0;
   #references = 1;
+  #keepers = 0;
 
   /** `buffer` is device memory that it takes over. Default: it allocates its own. */
   constructor(device: Device, byteLength: number, buffer: DeviceBuffer = device.allocate(byteLength)) {
@@ -136,7 +137,20 @@ export class Storage {
   /** Drops a reference. Throws a DisposedError if there is none. @internal */
   release(): void {
     if (this.#references <= 0) throw this.#gone('release');
-    if (--this.#references === 0) this.device.free(this.#buffer);
+    if (--this.#references === 0 && this.#keepers === 0) this.device.free(this.#buffer);
+  }
+
+  /**
+   * Keeps the memory, for what works on it by its address, until the function that is returned is called. It counts as no reference:
+   * nothing can read the storage once the last one is gone.
+   *
+   * @internal
+   */
+  keepMemory(): () => void {
+    this.#keepers++;
+    return () => {
+      if (--this.#keepers === 0 && this.#references === 0) this.device.free(this.#buffer);
+    };
   }
 
   /** Grows with each write after creation; see `writtenSince`. @internal */
