@@ -13,6 +13,7 @@ import { countParameters, languageModelLoss, TransformerLM } from '@roofline/tra
 import { attentionFunction } from '../../attention/attention-function.ts';
 import { type Precompiled, precompile } from '../../execution/precompile.ts';
 import type { Phase } from '../../measuring/timing.ts';
+import { noBudget, policyOf } from '../../memory-saving/kinds.ts';
 import type { E2eCell } from './parameters.ts';
 import { phaseWork } from './phase-work.ts';
 import type { E2eResult } from './result.ts';
@@ -35,7 +36,8 @@ export interface Workload {
 export function createWorkload(cell: E2eCell, device: Device, seed: number): Workload {
   const config = { ...cell.shape, contextLength: cell.context };
   const attention = attentionFunction(cell.attention);
-  const model = new TransformerLM(config, { device, seed, attention });
+  const recompute = policyOf(cell.recompute)!;
+  const model = new TransformerLM(config, { device, seed, attention, recompute });
   const generator = new Generator(seed + 1);
   const tokens = () =>
     randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' });
@@ -44,7 +46,8 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
   const scaler = new GradientScaler({ enabled: optimizer !== null && cell.dtype === 'float16' });
 
   const inPrecision = <T>(fn: () => T): T => (cell.dtype === 'float32' ? fn() : autocast(cell.dtype, fn));
-  const forwardLoss = (): Tensor => inPrecision(() => languageModelLoss(model, ids, targets));
+  const forwardLoss = (): Tensor =>
+    inPrecision(() => languageModelLoss(model, ids, targets, { logits: cell.logits }));
   const optimize = (optimizer: AdamW): void => {
     scaler.step(optimizer);
     scaler.update();
@@ -73,8 +76,11 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
   };
   let program: Precompiled | null = null;
   const { execution } = cell;
+  const memoryBudget = cell.memoryBudget === noBudget ? undefined : cell.memoryBudget;
   const compiledStep =
-    execution === 'eager' ? null : () => (program ??= precompile(device, seenStep, execution)).call;
+    execution === 'eager'
+      ? null
+      : () => (program ??= precompile(device, seenStep, execution, memoryBudget)).call;
   return {
     parameterCount: countParameters(config),
     work: phaseWork(config, cell.batch, cell.mode, cell.dtype),

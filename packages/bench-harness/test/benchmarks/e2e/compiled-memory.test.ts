@@ -27,6 +27,7 @@ function memoryOf(
   const cell: E2eCell = {
     ...{ size, shape, context, execution, mode, batch: 4, dtype },
     ...{ attention: 'flash', peerAttention: 'plain', peerExecution: 'eager' },
+    ...{ recompute: 'none', logits: 'whole', memoryBudget: 'none' },
   };
   const workload = createWorkload(cell, device, 0);
   workload.compile();
