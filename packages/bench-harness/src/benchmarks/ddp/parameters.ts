@@ -21,6 +21,8 @@ export const ddpCellParameters = {
   context: parameter(count, { flag: { ...stepParameters.context.flag!, default: '64' } }),
   batch: parameter(count, { description: 'Of each rank.', flag: stepParameters.batch.flag! }),
   dtype: parameter(z.enum(ddpDtypes), { flag: stepParameters.dtype.flag! }),
+  recompute: stepParameters.recompute,
+  logits: stepParameters.logits,
   optimizer: parameter(z.enum(ddpOptimizers), {
     ...{ usual: 'whole', words: (optimizer) => `${optimizer} optimizer` },
     flag: { default: 'whole', describe: "AdamW's state: whole on each rank, or sharded" },
@@ -62,7 +64,10 @@ const sweep = sweepOf({
   cell: { model: parameter(namedModel), ...ddpSwept },
   settings: ddpSettings,
   // The modes of one setting together.
-  nested: ['model', 'dtype', 'context', 'batch', 'optimizer', 'worldSize', 'mode'],
+  nested: [
+    ...(['model', 'dtype', 'context', 'batch', 'recompute', 'logits'] as const),
+    ...(['optimizer', 'worldSize', 'mode'] as const),
+  ],
 });
 /** The whole sweep: every combination of the lists is a cell. */
 export const ddpSweep = {

@@ -17,7 +17,7 @@ import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts
 const { size, shape, context, batch } = toyCell;
 const cell: DdpCell = {
   ...{ size, shape, context, batch, dtype: 'float32' },
-  ...{ optimizer: 'sharded', worldSize: 2, mode: 'overlap' },
+  ...{ recompute: 'none', logits: 'whole', optimizer: 'sharded', worldSize: 2, mode: 'overlap' },
 };
 const memory = { beforeStepBytes: 1000, afterStepBytes: 5000, peakBytes: 9000 };
 
