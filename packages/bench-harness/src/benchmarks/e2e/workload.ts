@@ -31,6 +31,8 @@ export interface Workload {
   readonly program: Precompiled | null;
   /** Runs one more step untimed and reads its loss; null in mode `forward`. */
   loss(): number | null;
+  /** Frees what it holds on the device. */
+  dispose(): void;
 }
 
 export function createWorkload(cell: E2eCell, device: Device, seed: number): Workload {
@@ -90,7 +92,16 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
     get program() {
       return program;
     },
-    loss: () => (cell.mode === 'forward' ? null : noGrad(() => scope(() => forwardLoss().item()))),
+    // A program has its memory; an eager pass beside it would need more.
+    loss: () =>
+      cell.mode === 'forward'
+        ? null
+        : scope(() => (program ? program.compiled()!.item() : noGrad(() => forwardLoss().item()))),
+    dispose() {
+      program?.compiled.dispose();
+      optimizer?.dispose();
+      for (const each of [scaler, model, ids, targets]) each.dispose();
+    },
   };
 }
 
