@@ -69,7 +69,7 @@ export const groups: readonly Group[] = [
     sources: ['packages/tensor-core/src/compile/cuda/*.ts'],
     tests: [
       'packages/tensor-core/test/compile/cuda/{branches,branched-programs,in-place,schedule,arena-plan,given-memory}.test.ts',
-      'packages/tensor-core/test/compile/cuda/{shared-copies,carried-copies,cuda-executable}.test.ts',
+      'packages/tensor-core/test/compile/cuda/{memory-budget,shared-copies,carried-copies,cuda-executable}.test.ts',
       'packages/tensor-core/test/compile/{postponed-kernels,cuda-executable-memory}.test.ts',
       ...functions,
       'packages/tensor-core/test/compile/cuda/output-loans.test.ts',

@@ -50,6 +50,8 @@ class Workload:
             raise NotAvailable(
                 "float16 needs a scaled loss, which JAX does not bring along; take --dtype float32 or bfloat16."
             )
+        if job.get("recompute", "none") != "none" or job.get("logits", "whole") != "whole":
+            raise NotAvailable("recompute and chunked logits are compared with PyTorch alone; take --peer torch.")
         jax, self.device = load_jax(job["device"], job["threads"])
         import jax.numpy as jnp
 

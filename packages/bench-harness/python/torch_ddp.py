@@ -34,7 +34,8 @@ class ParallelWorkload(Workload):
             world_size=job["worldSize"],
             timeout=timedelta(seconds=job["timeoutSeconds"]),
         )
-        super().__init__({**job, "mode": "train-step", "attention": "plain"})
+        # Gradients are reduced before parameters are updated.
+        super().__init__({**job, "mode": "train-step", "attention": "plain", "updatesAtOnce": False})
         self.parallel_mode = job["mode"]
         for parameter in self.model.parameters():
             dist.broadcast(parameter.data, 0)
@@ -49,6 +50,7 @@ class ParallelWorkload(Workload):
                 gradient_as_bucket_view=True,
                 broadcast_buffers=False,
             )
+        self.run_model = self.forward
         if job["optimizer"] == "sharded":
             fused = {"fused": True} if self.optimizer.defaults.get("fused") else {}
             self.optimizer = ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.AdamW, **fused)
@@ -66,7 +68,7 @@ class ParallelWorkload(Workload):
 
     def train_step(self):
         with self.autocast():
-            loss = cross_entropy(self.forward(self.ids), self.targets)
+            loss = self.loss()
         loss.backward()
         self.reduce_gradients()
         self.optimizer.step()

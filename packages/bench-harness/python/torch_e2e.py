@@ -2,7 +2,7 @@
 
 Requests and answers are JSON, one a line, on stdin and stdout:
   {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "attention",
-   "execution", "device", "seed", "threads"}
+   "execution", "device", "seed", "threads", "recompute", "logits"}
       -> {"torch", "python", "device", "blas"}
   {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}, and of a whole graph
                                          its "loss"
@@ -17,11 +17,12 @@ from contextlib import contextmanager
 
 import torch
 
-from peer_protocol import serve
+from peer_protocol import NotAvailable, serve
 from torch_profile import profile_step
 from torch_versions import describe
 from torch_whole_graph import WholeGraph, check_whole_graph
-from transformer_lm import TransformerLM, adamw, cross_entropy
+from torch_memory_saving import UpdateAtOnce, check_recompute, chunked_cross_entropy, run_layers
+from transformer_lm import TransformerLM, adamw, adamw_of, cross_entropy
 
 
 class CpuTimeline:
@@ -72,6 +73,10 @@ class Workload:
         execution = job.get("execution", "eager")
         if execution == "whole-graph":
             check_whole_graph(job)
+        self.recompute, self.logits = job.get("recompute", "none"), job.get("logits", "whole")
+        check_recompute(self.recompute, job["attention"])
+        if execution == "whole-graph" and (self.recompute != "none" or self.logits != "whole"):
+            raise NotAvailable("whole-graph keeps all of its activations; take --peer-execution compile or eager.")
         device = torch.device(job["device"])
         self.device_type = device.type
         if device.type == "cuda":
@@ -84,14 +89,20 @@ class Workload:
 
         torch.manual_seed(job["seed"])
         with default_device(device):
-            self.model = TransformerLM(job["config"], job["context"], job["attention"]).to(device)
+            self.model = TransformerLM(job["config"], job["context"], job["attention"], self.layer_runner()).to(device)
         self.run_model = compiled(self.model, execution)
+        self.is_compiled = execution != "eager"
         shape = (job["batch"], job["context"])
         self.ids = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         self.targets = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         # A graph can have no optimizer that counts its steps on the host.
         options = {"capturable": True} if execution == "whole-graph" else {}
-        self.optimizer = adamw(self.model, device, **options) if self.mode == "train-step" else None
+        trains = self.mode == "train-step"
+        # To save memory, which is measured on GPUs; a scaled step looks at all gradients first.
+        wanted = job.get("updatesAtOnce", self.recompute != "none" and device.type == "cuda")
+        updates_at_once = trains and wanted and job["dtype"] != "float16"
+        self.at_once = UpdateAtOnce(self.model, device, adamw_of) if updates_at_once else None
+        self.optimizer = adamw(self.model, device, **options) if trains and not updates_at_once else None
         # PyTorch scales losses on the GPU alone; on the CPU it has no float16 autocast before 2.1 either.
         scaled = device.type == "cuda" and self.optimizer is not None and job["dtype"] == "float16"
         self.scaler = torch.cuda.amp.GradScaler(enabled=scaled)
@@ -99,6 +110,18 @@ class Workload:
 
     def autocast(self):
         return torch.autocast(self.device_type, self.autocast_dtype, enabled=self.autocast_dtype is not None)
+
+    def layer_runner(self):
+        if self.recompute == "none":
+            return None
+        return lambda layers, x, *shared: run_layers(layers, x, self.recompute, *shared)
+
+    def loss(self):
+        if self.logits == "whole":
+            return cross_entropy(self.run_model(self.ids), self.targets)
+        features = self.run_model(self.ids, features_only=True)
+        dtype = self.autocast_dtype or features.dtype
+        return chunked_cross_entropy(features, self.model.lm_head.weight, self.targets, dtype, self.is_compiled)
 
     def step(self, phase):
         """One step; each of its phases runs in `with phase(name)`. A whole graph has none."""
@@ -110,7 +133,7 @@ class Workload:
                 self.run_model(self.ids)
             return
         with phase("forward"), self.autocast():
-            loss = cross_entropy(self.run_model(self.ids), self.targets)
+            loss = self.loss()
         with phase("backward"):
             self.scaler.scale(loss).backward()
         if self.optimizer is not None:

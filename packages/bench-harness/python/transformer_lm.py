@@ -109,10 +109,14 @@ class Block(nn.Module):
 
 
 class TransformerLM(nn.Module):
-    """`config` has the keys of @roofline/transformer's ModelConfig; `attention` is one of ATTENTIONS."""
+    """`config` has the keys of @roofline/transformer's ModelConfig; `attention` is one of ATTENTIONS.
 
-    def __init__(self, config, context, attention="plain"):
+    `run_layers(layers, x, *shared)`, if given, runs the blocks in place of a plain loop.
+    """
+
+    def __init__(self, config, context, attention="plain", run_layers=None):
         super().__init__()
+        self.run_layers = run_layers
         dimension = config["modelDimension"]
         self.token_embeddings = nn.Embedding(config["vocabularySize"], dimension)
         self.layers = nn.ModuleList(
@@ -132,11 +136,17 @@ class TransformerLM(nn.Module):
         mask = torch.ones(context, context, dtype=torch.bool).tril() if attention == "plain" else None
         self.register_buffer("mask", mask, persistent=False)
 
-    def forward(self, ids):
+    def features(self, ids):
         x = self.token_embeddings(ids)
+        if self.run_layers is not None:
+            return self.ln_final(self.run_layers(self.layers, x, self.cos, self.sin, self.mask))
         for layer in self.layers:
             x = layer(x, self.cos, self.sin, self.mask)
-        return self.lm_head(self.ln_final(x))
+        return self.ln_final(x)
+
+    def forward(self, ids, features_only=False):
+        features = self.features(ids)
+        return features if features_only else self.lm_head(features)
 
 
 def cross_entropy(logits, targets):
@@ -144,7 +154,11 @@ def cross_entropy(logits, targets):
 
 
 def adamw(model, device, **options):
+    return adamw_of(model.parameters(), device, **options)
+
+
+def adamw_of(parameters, device, **options):
     """PyTorch's own choice on the CPU, its fused kernel on the GPU (from PyTorch 2.0)."""
     if torch.device(device).type == "cuda" and int(torch.__version__.split(".")[0]) >= 2:
         options["fused"] = True
-    return torch.optim.AdamW(model.parameters(), **options)
+    return torch.optim.AdamW(parameters, **options)

@@ -79,6 +79,12 @@ describe('random programs with optimizers in symbols', () => {
           1288462,
           707072,
         ],
+        "rematerialize": [
+          3055,
+          10149,
+          1271093,
+          742400,
+        ],
         "scaleInUpdate": [
           3018,
           10022,

@@ -368,11 +368,9 @@ const table: HostileTable = {
   defineView: given(() => [viewDefinition], { '0.name': 'a', '0.layout': 'fn' }),
   costOf: { ...given(() => [op, [x()], [x()], undefined], { 1: '[]', 2: '[]', 3: anything }), whole: [0] },
   compile: {
-    ...given(() => [() => x(), { cacheSize: 1, autotune: false }], {
-      0: 'fn',
-      1: 'undefined {}',
-      '1.cacheSize': 'undefined 5',
-      '1.autotune': flag,
+    ...given(() => [() => x(), { cacheSize: 1, autotune: false, memoryBudget: 1 }], {
+      ...{ 0: 'fn', 1: 'undefined {}', '1.cacheSize': 'undefined 5', '1.autotune': flag },
+      '1.memoryBudget': 'undefined 5',
     }),
   },
   exportOnnx: {

@@ -1,4 +1,5 @@
 import { normalize } from 'node:path';
+import type { z } from 'zod';
 import { UsageError } from '../errors.ts';
 import { unknownChoice } from './unknown-choice.ts';
 
@@ -29,6 +30,17 @@ export function parseChoices<T extends string>(
   return (given) => [
     ...new Set(parse(given).map((item) => parseChoice(flag, known.get(item) ?? item, choices))),
   ];
+}
+
+/** Texts that a schema takes, whose message says what it does. */
+export function parseTexts(flag: string, schema: z.ZodString): (given: Given) => string[] {
+  const parse = parseList(flag);
+  return (given) =>
+    parse(given).map((item) => {
+      const { error } = schema.safeParse(item);
+      if (!error) return item;
+      throw new UsageError(`--${flag} wants ${error.issues[0]!.message}, not '${item}'.`);
+    });
 }
 
 export function parseChoice<T extends string>(flag: string, given: string, choices: readonly T[]): T {

@@ -10,13 +10,17 @@ export interface Precompiled<R extends Tensor | undefined = Tensor | undefined> 
   readonly compilation: Compilation;
 }
 
-/** Compiles `fn`, and calls it until a call has run as a program. */
+/** Compiles `fn`, within a budget of memory if one is given, and calls it until a call has run as a program. */
 export function precompile<R extends Tensor | undefined>(
   device: Device,
   fn: () => R,
   execution: CompiledExecution,
+  memoryBudget?: string,
 ): Precompiled<R> {
-  const compiled = compile(fn, { autotune: execution === 'autotuned' });
+  const compiled = compile(fn, {
+    autotune: execution === 'autotuned',
+    ...(memoryBudget !== undefined && { memoryBudget }),
+  });
   const call = () => compiled()?.dispose();
   device.synchronize();
   const start = performance.now();

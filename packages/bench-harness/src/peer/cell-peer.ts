@@ -41,13 +41,15 @@ export function prepareCell<Name extends PeerName>(
     dtype,
     peerAttention: attention,
     peerExecution: execution,
+    recompute,
+    logits,
   }: PeerCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
 ): ReturnType<StepPeer<Name>['prepare']> {
   const { seed } = settings;
   const threads = threadsOf(device);
-  const work = { config, context, batch, mode, dtype, attention, execution };
+  const work = { config, context, batch, mode, dtype, attention, execution, recompute, logits };
   return peer.prepare({ ...work, device: deviceLabel, seed, threads });
 }
 

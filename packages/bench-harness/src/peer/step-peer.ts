@@ -64,6 +64,10 @@ export interface PeerJob {
   readonly attention: string;
   /** A `PeerExecution`; eager if not given. */
   readonly execution?: string;
+  /** A policy of recomputation; none if not given. */
+  readonly recompute?: string;
+  /** Whether logits are `chunked`; whole if not given. */
+  readonly logits?: string;
   readonly device: string;
   readonly seed: number;
   readonly threads: number;

@@ -59,6 +59,28 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
     expect(Math.abs(sumUs - busyUs)).toBeLessThan(names.length);
   });
 
+  it.each([
+    ['block', 'whole'],
+    ['2', 'chunked'],
+    ['none', 'chunked'],
+  ])('saves memory by recompute %s and %s logits', async (recompute, logits) => {
+    const peer = startPeer();
+    const config = { ...job.config, layers: 3 };
+    await peer.prepare({ ...job, config, recompute, logits });
+    expect((await peer.run(2)).deviceMs).toHaveLength(2);
+  });
+
+  it('refuses policies that PyTorch does not have', async () => {
+    await expect(startPeer().prepare({ ...job, recompute: 'recursive' })).rejects.toMatchObject({
+      message: expect.stringContaining('does not halve blocks again'),
+      code: 'NOT_AVAILABLE',
+    });
+    await expect(startPeer().prepare({ ...job, recompute: 'attention-kept' })).rejects.toMatchObject({
+      message: expect.stringContaining('take --peer-attention sdpa'),
+      code: 'NOT_AVAILABLE',
+    });
+  });
+
   it('refuses a whole graph on the CPU', async () => {
     await expect(startPeer().prepare({ ...job, execution: 'whole-graph' })).rejects.toMatchObject({
       message: expect.stringContaining('whole-graph captures a CUDA graph, which the CPU has not'),

@@ -18,7 +18,7 @@ import { enableGrad } from '../tensor/tape/grad-mode.ts';
 export function checkpoint(fn: (...inputs: Tensor[]) => Tensor, ...inputs: Tensor[]): Tensor {
   refuseAsync('checkpoint', fn);
   requireTensors('checkpoint', inputs);
-  return checkpointed(fn, inputs, null);
+  return checkpointed('checkpoint', fn, inputs, null);
 }
 
 /**
@@ -44,10 +44,11 @@ export function selectiveCheckpoint(
   checkFunction('selectiveCheckpoint', 'what it keeps', keeps);
   refuseAsync('selectiveCheckpoint', fn);
   requireTensors('selectiveCheckpoint', inputs);
-  return checkpointed(fn, inputs, keeps);
+  return checkpointed('selectiveCheckpoint', fn, inputs, keeps);
 }
 
 function checkpointed(
+  name: string,
   fn: (...inputs: Tensor[]) => Tensor,
   inputs: readonly Tensor[],
   keeps: ((call: RepeatableCall) => boolean) | null,
@@ -58,7 +59,7 @@ function checkpointed(
   const run = (tensors: readonly Tensor[]) =>
     dtype === null ? fn(...tensors) : autocast(dtype, () => fn(...tensors));
   const call = defineFunction<Tensor>({
-    name: 'checkpoint',
+    name,
     forward(context, ...tensors) {
       // Casts of the parameters that only this function uses are freed with it.
       const once = () => withOwnCasts(() => fn(...tensors));

@@ -19,6 +19,7 @@ import { Specialization, type CompileExplanation } from './specialization.ts';
 import { type EscapedTensor, findEscapedTensor } from './trace/escaped-tensors.ts';
 import { type BranchChoice, type ExecutableOptions, branchChoices } from './executable/executable.ts';
 import { writtenArguments } from './graph/graph.ts';
+import { budgetBytes } from './memory-budget.ts';
 import { copyOfArgument, takeOutOfArgumentCopies, writeBack } from './trace/argument-copies.ts';
 import { Trace } from './trace/trace.ts';
 import { traced } from './trace/traced.ts';
@@ -40,6 +41,14 @@ export interface CompileOptions {
    * chain. Results are the same bits. No effect on the CPU. Default `auto`.
    */
   readonly branches?: BranchChoice;
+  /**
+   * The memory that a replay may take on a GPU, in bytes or as a text such as `100GiB`: parameters, an optimizer's state, arguments,
+   * what the graph makes, and copies that it keeps, but not the workspaces of kernels. Where the function as it stands takes more,
+   * intermediates are freed and made again before their next use: those first that free the most bytes for each FLOP. Results are the
+   * same bits. The first call runs eagerly and keeps to no budget. A CompileError says the least that is possible where that is more;
+   * the CPU, which allocates as it goes, takes no budget. Default: none.
+   */
+  readonly memoryBudget?: number | string;
 }
 
 /** What a compiled function's cache has done. */
@@ -101,13 +110,15 @@ const mostPreparingCalls = 4;
  */
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);
-  checkOptions('compile', options, ['cacheSize', 'autotune', 'branches']);
+  checkOptions('compile', options, ['cacheSize', 'autotune', 'branches', 'memoryBudget']);
   const { cacheSize = 16, autotune = false, branches = 'auto' } = options;
   checkCount('compile', 'cacheSize', cacheSize, 1);
   checkFlag('compile', 'autotune', autotune);
   if (!branchChoices.includes(branches))
     throw wrongArgument('compile', 'branches', `one of ${branchChoices.join(', ')}`, branches);
-  const compiled = new Compiled(fn, cacheSize, { autotune, branches });
+  const memoryBudget =
+    options.memoryBudget === undefined ? undefined : budgetBytes('compile', options.memoryBudget);
+  const compiled = new Compiled(fn, cacheSize, { autotune, branches, memoryBudget });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
   return Object.defineProperties(call, {
     cache: { get: () => compiled.cache },

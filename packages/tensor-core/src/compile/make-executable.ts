@@ -1,4 +1,5 @@
 import type { CudaDevice } from '../backends/cuda/device.ts';
+import { CompileError } from '../base/errors.ts';
 import { CpuExecutable } from './cpu/cpu-executable.ts';
 import { CudaExecutable } from './cuda/cuda-executable.ts';
 import type { ExecutableOptions, Executable } from './executable/executable.ts';
@@ -6,7 +7,13 @@ import type { Graph } from './graph/graph.ts';
 
 /** By type of device: devices themselves know no graphs. */
 const executables = {
-  cpu: (graph: Graph) => new CpuExecutable(graph),
+  cpu: (graph: Graph, options?: Partial<ExecutableOptions>) => {
+    if (options?.memoryBudget === undefined) return new CpuExecutable(graph);
+    throw new CompileError(
+      'compile: memoryBudget is kept on GPUs, where a program lays out its memory before it runs; on the CPU leave it out, or use ' +
+        'checkpoint().',
+    );
+  },
   cuda: (graph: Graph, options?: Partial<ExecutableOptions>) =>
     new CudaExecutable(graph, (graph.device as CudaDevice).internals, options),
 } as const;

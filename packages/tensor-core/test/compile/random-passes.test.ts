@@ -75,6 +75,12 @@ describe('random programs in symbols', () => {
           1420372,
           794624,
         ],
+        "rematerialize": [
+          3617,
+          11122,
+          1292616,
+          781824,
+        ],
         "scaleInUpdate": [
           3583,
           11006,

@@ -22,6 +22,8 @@ export const ddpCellParameters = {
   context: parameter(count, { flag: { ...stepParameters.context.flag!, default: '64' } }),
   batch: parameter(count, { description: 'Of each rank.', flag: stepParameters.batch.flag! }),
   dtype: parameter(z.enum(ddpDtypes), { flag: stepParameters.dtype.flag! }),
+  recompute: stepParameters.recompute,
+  logits: stepParameters.logits,
   execution: parameter(z.enum(executions).default('eager'), {
     ...{ column: 'swept', usual: 'eager' },
     flag: {
@@ -72,7 +74,10 @@ const sweep = sweepOf({
   cell: { model: parameter(namedModel), ...ddpSwept },
   settings: ddpSettings,
   // The modes of one setting together.
-  nested: ['model', 'dtype', 'context', 'batch', 'optimizer', 'worldSize', 'execution', 'mode'],
+  nested: [
+    ...(['model', 'dtype', 'context', 'batch', 'recompute', 'logits'] as const),
+    ...(['optimizer', 'worldSize', 'execution', 'mode'] as const),
+  ],
 });
 /** The whole sweep: every combination of the lists is a cell. */
 export const ddpSweep = {

@@ -12,6 +12,7 @@ import {
 import { DistributedDataParallel, type ProcessGroup, ShardedOptimizer } from '@roofline/collectives';
 import { AdamW, type AdamWOptions } from '@roofline/optim';
 import { TransformerLM, countParameters, languageModelLoss } from '@roofline/transformer';
+import { policyOf } from '../../memory-saving/kinds.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { profilePass } from './profile-pass.ts';
 import type { ProfiledPass, RankResult } from './result.ts';
@@ -47,7 +48,7 @@ export class RankTraining {
 
   constructor(cell: DdpCell, { bucketBytes, seed }: DdpSettings, device: Device, group: ProcessGroup) {
     const config = { ...cell.shape, contextLength: cell.context };
-    const model = new TransformerLM(config, { device, seed });
+    const model = new TransformerLM(config, { device, seed, recompute: policyOf(cell.recompute)! });
     this.#cell = cell;
     this.#device = device;
     this.#group = group;
@@ -141,7 +142,8 @@ export class RankTraining {
   }
 
   #backward(): void {
-    const loss = () => languageModelLoss(this.#model, this.#ids, this.#targets);
+    const loss = () =>
+      languageModelLoss(this.#model, this.#ids, this.#targets, { logits: this.#cell.logits });
     scope(() => {
       const result = this.#cell.dtype === 'float32' ? loss() : autocast(this.#cell.dtype, loss);
       result.backward();

@@ -1,4 +1,4 @@
-import { device as openDevice } from '@roofline/tensor-core';
+import { device as openDevice, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks, collectSteps, timeStep, type StepTime } from '../../measuring/timing.ts';
@@ -8,7 +8,7 @@ import type { E2eResult } from './result.ts';
 import { createWorkload, type Workload } from './workload.ts';
 
 /**
- * Times one cell; with a peer, both in turn: A B A B. On a CPU, whose neighbours and clock change more than compiling
+ * Times one cell; with a peer, both in turn: A B A B, or one after the other where both at once do not fit on the GPU. On a CPU, whose neighbours and clock change more than compiling
  * gains, compiled steps are also in turn with eager ones, where those are swept too.
  */
 export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings>): Promise<E2eResult> {
@@ -25,7 +25,9 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
   const run = (count: number, step: Workload['step']) => runSteps(count, () => timeStep(device, step));
 
   await run(settings.warmup, workload.step);
-  const contender = settings.peer ? await PeerContender.start(cell, context, device) : null;
+  const isApart = settings.peer != null && takesMostOf(device);
+  const start = () => PeerContender.start(cell, context, device);
+  const contender = settings.peer && !isApart ? await start() : null;
   // The peer takes seconds to start. Meanwhile V8 collects garbage and with it compiled code that relied on it.
   if (contender) await run(settings.warmup, workload.step);
   if (hasEager) await run(settings.warmup, workload.eagerStep);
@@ -38,7 +40,7 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
     if (hasEager) eagerSteps.push(...(await run(count, workload.eagerStep)));
     await contender?.run(count);
   }
-  return {
+  const ofOurs = {
     ...collectSteps(steps),
     parameterCount: workload.parameterCount,
     work: workload.work,
@@ -46,8 +48,19 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
     loss: finiteOrNull(workload),
     compilation: workload.program?.compilation ?? null,
     eagerInTurn: hasEager ? collectSteps(eagerSteps) : null,
-    peer: contender ? await contender.finish() : null,
   };
+  if (!isApart) return { ...ofOurs, peer: contender ? await contender.finish() : null };
+  workload.dispose();
+  device.emptyCache();
+  const alone = await start();
+  for (const count of alternationBlocks(settings.steps)) await alone.run(count);
+  return { ...ofOurs, peer: await alone.finish(), peerApart: true };
+}
+
+/** Whether so much of a GPU's memory is taken that no other step of the same size fits beside. */
+function takesMostOf(device: Device): boolean {
+  const total = Number(device.properties()['memoryMiB'] ?? Infinity) * 2 ** 20;
+  return 2 * device.memoryStatistics().peakReservedBytes > total;
 }
 
 /** Makes peaks those of both. */

@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { attentionsOf, modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 import { executions, executionsOf, peerExecutions } from '../../execution/kinds.ts';
+import {
+  budgetText,
+  logitsModes,
+  noBudget,
+  recomputeInWords,
+  recomputeText,
+} from '../../memory-saving/kinds.ts';
 import { modelShape, namedModel, type NamedModel } from '../../model/shape.ts';
 import { cellNames, cellWords, type CellNames } from '../../parameters/cell-names.ts';
 import { cellSchema, combinations } from '../../parameters/cell-schema.ts';
@@ -67,6 +74,28 @@ export const stepParameters = {
         'several are contrasted. eager of PyTorch if not given, jit of JAX always',
     },
   }),
+  recompute: parameter(recomputeText.default('none'), {
+    ...{ column: 'swept', usual: 'none', words: recomputeInWords },
+    flag: {
+      ...{ default: 'none', completions: ['none', 'block', '2', '4', '8', 'attention-kept', 'recursive'] },
+      describe:
+        'What the backward pass makes again in place of keeping it: none, block, a number of blocks at a time, attention-kept or recursive',
+    },
+  }),
+  logits: parameter(z.enum(logitsModes).default('whole'), {
+    ...{ column: 'swept', usual: 'whole', words: (logits) => `${logits} logits` },
+    flag: {
+      default: 'whole',
+      describe: 'Make the logits of all tokens, or of a chunk at a time with its loss',
+    },
+  }),
+  memoryBudget: parameter(budgetText.default(noBudget), {
+    ...{ column: 'swept', usual: noBudget, words: (budget) => `at most ${budget}` },
+    flag: {
+      ...{ default: noBudget, completions: ['none', '24GiB', '70GiB', '100GiB'] },
+      describe: 'What a compiled step may take on a GPU, as 100GiB: it makes again what has to be',
+    },
+  }),
   mode: parameter(z.enum(modes), { flag: { describe: 'What a step does', default: modes.join(',') } }),
   dtype: parameter(z.enum(e2eDtypes), {
     column: 'swept',
@@ -110,22 +139,28 @@ export type E2eSettings = ValuesOf<typeof e2eSettings> & {
 };
 
 type OfPeer = 'peerAttention' | 'peerExecution';
+type Saving = 'recompute' | 'logits' | 'memoryBudget';
 /** What of a sweep decides its cells. */
-type SweptSteps = Omit<ListsOf<typeof swept>, OfPeer> &
-  Partial<Pick<ListsOf<typeof swept>, OfPeer>> & {
+type SweptSteps = Omit<ListsOf<typeof swept>, OfPeer | Saving> &
+  Partial<Pick<ListsOf<typeof swept>, OfPeer | Saving>> & {
     readonly model: readonly NamedModel[];
     readonly peer?: StepPeersSetting;
   };
 
-/** All combinations: models outermost, modes innermost. Those of a peer are swept only where there is one. */
+/**
+ * All combinations: models outermost, modes innermost. Those of a peer are swept only where there is one; budgets of memory are
+ * those of compiled steps.
+ */
 export function expandCells(parameters: SweptSteps): E2eCell[] {
   const { model, dtype, batch, context, attention, execution, mode } = parameters;
+  const { recompute = ['none'], logits = ['whole'], memoryBudget = [noBudget] } = parameters;
   const peerWay = peerWays(parameters);
-  return combinations({ model, dtype, batch, context, attention, execution, peerWay, mode }).map(
-    ({ model: { size, shape }, peerWay: way, mode: each, ...cell }) => ({
+  const saving = { recompute, logits, memoryBudget };
+  return combinations({ model, dtype, batch, context, attention, execution, ...saving, peerWay, mode })
+    .map(({ model: { size, shape }, peerWay: way, mode: each, ...cell }) => ({
       ...{ size, shape, ...cell, ...way, mode: each },
-    }),
-  );
+    }))
+    .filter(({ execution: how, memoryBudget: budget }) => how !== 'eager' || budget === noBudget);
 }
 
 /** How each peer attends and runs: by those of its ways that were asked for, else by the usual one. */
@@ -154,7 +189,10 @@ export function describeCell(cell: E2eCell): string {
 }
 
 /** How a step is made, on both sides. */
-const ways = ['attention', 'execution', 'peerAttention', 'peerExecution'] as const;
+const ways = [
+  ...(['attention', 'execution', 'recompute', 'logits', 'memoryBudget'] as const),
+  ...(['peerAttention', 'peerExecution'] as const),
+] as const;
 type Way = Pick<E2eCell, (typeof ways)[number]>;
 
 /** `flash attention`, `compiled`: plain and eager are left out. */

@@ -45,5 +45,7 @@ export const e2eResult = stepTimes.extend({
   /** Of eager steps of the same model in turn with compiled ones; null where they were not. */
   eagerInTurn: stepTimes.nullable().default(null),
   peer: peerResult.nullable(),
+  /** Set where the peer ran after all of ours, because both at once do not fit on the GPU. */
+  peerApart: z.literal(true).optional(),
 });
 export type E2eResult = z.infer<typeof e2eResult>;

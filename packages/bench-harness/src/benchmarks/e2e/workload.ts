@@ -13,6 +13,7 @@ import { countParameters, languageModelLoss, TransformerLM } from '@roofline/tra
 import { attentionFunction } from '../../attention/attention-function.ts';
 import { type Precompiled, precompile } from '../../execution/precompile.ts';
 import type { Phase } from '../../measuring/timing.ts';
+import { noBudget, policyOf } from '../../memory-saving/kinds.ts';
 import type { E2eCell } from './parameters.ts';
 import { phaseWork } from './phase-work.ts';
 import type { E2eResult } from './result.ts';
@@ -30,12 +31,15 @@ export interface Workload {
   readonly program: Precompiled | null;
   /** Runs one more step untimed and reads its loss; null in mode `forward`. */
   loss(): number | null;
+  /** Frees what it holds on the device. */
+  dispose(): void;
 }
 
 export function createWorkload(cell: E2eCell, device: Device, seed: number): Workload {
   const config = { ...cell.shape, contextLength: cell.context };
   const attention = attentionFunction(cell.attention);
-  const model = new TransformerLM(config, { device, seed, attention });
+  const recompute = policyOf(cell.recompute)!;
+  const model = new TransformerLM(config, { device, seed, attention, recompute });
   const generator = new Generator(seed + 1);
   const tokens = () =>
     randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' });
@@ -44,7 +48,8 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
   const scaler = new GradientScaler({ enabled: optimizer !== null && cell.dtype === 'float16' });
 
   const inPrecision = <T>(fn: () => T): T => (cell.dtype === 'float32' ? fn() : autocast(cell.dtype, fn));
-  const forwardLoss = (): Tensor => inPrecision(() => languageModelLoss(model, ids, targets));
+  const forwardLoss = (): Tensor =>
+    inPrecision(() => languageModelLoss(model, ids, targets, { logits: cell.logits }));
   const optimize = (optimizer: AdamW): void => {
     scaler.step(optimizer);
     scaler.update();
@@ -73,8 +78,11 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
   };
   let program: Precompiled | null = null;
   const { execution } = cell;
+  const memoryBudget = cell.memoryBudget === noBudget ? undefined : cell.memoryBudget;
   const compiledStep =
-    execution === 'eager' ? null : () => (program ??= precompile(device, seenStep, execution)).call;
+    execution === 'eager'
+      ? null
+      : () => (program ??= precompile(device, seenStep, execution, memoryBudget)).call;
   return {
     parameterCount: countParameters(config),
     work: phaseWork(config, cell.batch, cell.mode, cell.dtype),
@@ -84,7 +92,16 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
     get program() {
       return program;
     },
-    loss: () => (cell.mode === 'forward' ? null : noGrad(() => scope(() => forwardLoss().item()))),
+    // A program has its memory; an eager pass beside it would need more.
+    loss: () =>
+      cell.mode === 'forward'
+        ? null
+        : scope(() => (program ? program.compiled()!.item() : noGrad(() => forwardLoss().item()))),
+    dispose() {
+      program?.compiled.dispose();
+      optimizer?.dispose();
+      for (const each of [scaler, model, ids, targets]) each.dispose();
+    },
   };
 }
 

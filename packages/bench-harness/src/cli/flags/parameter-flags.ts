@@ -2,7 +2,13 @@ import { z } from 'zod';
 import type { Parameter, Parameters } from '../../parameters/parameter.ts';
 import type { ListsOf, ValuesOf } from '../../parameters/sweep.ts';
 import type { Flag } from '../command.ts';
-import { parseChoices, parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
+import {
+  parseChoices,
+  parsePositiveNumber,
+  parseTexts,
+  parseWholeNumber,
+  parseWholeNumbers,
+} from '../option-values.ts';
 import { choiceOf } from './choices.ts';
 
 /** What the command line gave, by the names of flags. */
@@ -28,10 +34,12 @@ export function settingFlagsOf(parameters: Parameters): Record<string, Flag> {
   );
 }
 
-const severalOf: Reading = (name, schema, synonyms) =>
-  schema instanceof z.ZodEnum
-    ? { values: choicesOf(schema), coerce: parseChoices(name, choicesOf(schema), synonyms) }
-    : { coerce: parseWholeNumbers(name, leastOf(schema)) };
+const severalOf: Reading = (name, schema, synonyms) => {
+  if (schema instanceof z.ZodEnum)
+    return { values: choicesOf(schema), coerce: parseChoices(name, choicesOf(schema), synonyms) };
+  if (schema instanceof z.ZodString) return { coerce: parseTexts(name, schema) };
+  return { coerce: parseWholeNumbers(name, leastOf(schema)) };
+};
 
 const oneOf: Reading = (name, schema) => {
   if (schema instanceof z.ZodEnum) return choiceOf(name, choicesOf(schema));

@@ -16,7 +16,14 @@ vi.mock(import('@roofline/collectives'), async (importOriginal) => ({
 const { size, shape, context, batch } = toyCell;
 const cell: DdpCell = {
   ...{ size, shape, context, batch, dtype: 'float32' },
-  ...{ execution: 'eager', optimizer: 'whole', worldSize: 2, mode: 'flat' },
+  ...{
+    optimizer: 'whole',
+    worldSize: 2,
+    mode: 'flat',
+    execution: 'eager',
+    recompute: 'none',
+    logits: 'whole',
+  },
 };
 const settings: DdpSettings = {
   ...{ backend: 'gloo', bucketBytes: 1e6, warmup: 0, steps: 1, seed: 0 },

@@ -17,7 +17,14 @@ import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts
 const { size, shape, context, batch } = toyCell;
 const cell: DdpCell = {
   ...{ size, shape, context, batch, dtype: 'float32' },
-  ...{ execution: 'eager', optimizer: 'sharded', worldSize: 2, mode: 'overlap' },
+  ...{
+    execution: 'eager',
+    recompute: 'none',
+    logits: 'whole',
+    optimizer: 'sharded',
+    worldSize: 2,
+    mode: 'overlap',
+  },
 };
 const memory = { beforeStepBytes: 1000, afterStepBytes: 5000, peakBytes: 9000 };
 

@@ -1,6 +1,6 @@
 import type { MemoryStatistics } from '@roofline/tensor-core';
 import { openPlanningDevice } from '@roofline/tensor-core/testing';
-import { presets } from '@roofline/transformer';
+import { countParameters, presets } from '@roofline/transformer';
 import { describe, expect, it } from 'vitest';
 import type { Execution } from '../../../src/execution/kinds.ts';
 import type { E2eCell } from '../../../src/benchmarks/e2e/parameters.ts';
@@ -21,12 +21,15 @@ function memoryOf(
   execution: Execution,
   mode: E2eCell['mode'] = 'train-step',
   dtype: E2eCell['dtype'] = 'bfloat16',
+  saving: Partial<Pick<E2eCell, 'batch' | 'recompute' | 'logits' | 'memoryBudget'>> = {},
 ): MemoryStatistics {
   const device = openPlanningDevice();
   const { contextLength: _, ...shape } = presets[size];
   const cell: E2eCell = {
     ...{ size, shape, context, execution, mode, batch: 4, dtype },
     ...{ attention: 'flash', peerAttention: 'plain', peerExecution: 'eager' },
+    ...{ recompute: 'none', logits: 'whole', memoryBudget: 'none' },
+    ...saving,
   };
   const workload = createWorkload(cell, device, 0);
   workload.compile();
@@ -93,4 +96,40 @@ describe('the memory of a training step', () => {
     );
     expect(compiled! / eager!).toBeLessThanOrEqual(1);
   });
+});
+
+describe('8 billion parameters and 32,768 tokens on one GPU', () => {
+  const gibibytes = (saving: Parameters<typeof memoryOf>[5], execution: Execution = 'compiled') =>
+    memoryOf('8b', 32_768, execution, 'train-step', 'bfloat16', { batch: 1, logits: 'chunked', ...saving })
+      .peakAllocatedBytes /
+    2 ** 30;
+
+  it('take 118 GiB, of which the masters and moments are 91', { timeout: 60_000 }, () => {
+    const parameters = countParameters({ ...presets['8b'], contextLength: 32_768 });
+    expect((12 * parameters) / 2 ** 30).toBeCloseTo(90.82, 1);
+    const within = gibibytes({ recompute: 'attention-kept', memoryBudget: '118GiB' });
+    expect(within).toBeGreaterThan(110);
+    expect(within).toBeLessThanOrEqual(118);
+    expect(gibibytes({ recompute: 'block', memoryBudget: '118GiB' })).toBeLessThanOrEqual(118);
+  });
+
+  it('fit an H200 in the first, eager, call', { timeout: 60_000 }, () => {
+    // Where all gradients are there, before the optimizer runs.
+    for (const recompute of ['block', 'attention-kept'])
+      expect(gibibytes({ recompute }, 'eager')).toBeLessThan(131);
+  });
+});
+
+describe('a memory budget', () => {
+  it.each(['90GiB', '70GiB', '50GiB'])(
+    'of %s is kept by a step that takes twice the least',
+    (memoryBudget) => {
+      const peak = (saving: Parameters<typeof memoryOf>[5]) =>
+        memoryOf('2.7b', 2048, 'compiled', 'train-step', 'bfloat16', { batch: 8, ...saving })
+          .peakAllocatedBytes;
+      // Parameters lie in blocks of whole pages.
+      expect(peak({ memoryBudget }) / 2 ** 30).toBeLessThan(parseInt(memoryBudget, 10) + 0.25);
+      expect(peak({}) / 2 ** 30).toBeGreaterThan(95);
+    },
+  );
 });

@@ -41,6 +41,7 @@ beforeEach(() => {
     compile() {},
     compilation: null,
     loss: () => loss,
+    dispose: () => void log.push('dispose'),
     step(phase: Phase) {
       steps += 1;
       log.push('ours');
@@ -250,6 +251,17 @@ describe('measureE2e with a peer', () => {
       expect(log.slice(log.indexOf(at) + 1).filter((each) => each !== 'ours')).toEqual(['close']);
     },
   );
+
+  it('runs after ours, which is freed, where both do not fit on the GPU', async () => {
+    setUpPeer();
+    device.memoryMiB = 0.03;
+    const { deviceMs, peer, peerApart } = await measure(1, 2, torch);
+    expect(log).toEqual([
+      ...['ours', 'ours', 'ours', 'dispose', 'start', 'prepare', 'theirs 1', 'reset'],
+      ...['theirs 1', 'theirs 1', 'memory', 'close'],
+    ]);
+    expect([deviceMs.length, peer!.status, peerApart]).toEqual([2, 'ok', true]);
+  });
 
   it("does not hide our own failure behind the peer's", async () => {
     setUpPeer();

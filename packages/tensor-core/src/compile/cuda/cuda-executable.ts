@@ -22,6 +22,7 @@ import { OutputLoans } from './output-loans.ts';
 import { madeBytes } from './made-bytes.ts';
 import { isFused } from '../passes/fused-ops.ts';
 import { type ProductFacts, productFacts } from '../passes/product-facts.ts';
+import { flopsOf } from '../passes/rematerialize.ts';
 import { withoutRepeatedCalls } from '../passes/without-repeated-calls.ts';
 import { negligibleBytes, scheduleGraph } from './schedule.ts';
 
@@ -54,6 +55,7 @@ export class CudaExecutable implements Executable {
   readonly #autotunes: boolean;
   readonly #repeatedCalls: number;
   readonly #bytesInRegisters: number;
+  readonly #madeAgain: Pick<ExecutableFacts, 'callsMadeAgain' | 'flopsMadeAgain'>;
   readonly #products: ProductFacts;
   /** Whose order its calls with effects keep. */
   readonly #orders: readonly EffectOrder[];
@@ -69,13 +71,15 @@ export class CudaExecutable implements Executable {
     this.#autotunes = options.autotune ?? false;
     const distinct = withoutRepeatedCalls(graph);
     this.#repeatedCalls = graph.calls.length - distinct.calls.length;
-    const schedule = scheduleGraph(distinct, parts.device.facts, options.branches);
+    const schedule = scheduleGraph(distinct, parts.device.facts, options);
     this.#graph = schedule.graph;
     this.#branches = schedule.branches;
     this.#arena = schedule.arena;
     this.#copies = new CarriedCopies(this.#graph, parts.driver);
-    this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#graph) - this.#copies.castBytes;
-    this.#products = productFacts(distinct, this.#graph);
+    this.#bytesInRegisters = madeBytes(distinct) - madeBytes(schedule.plain) - this.#copies.castBytes;
+    this.#products = productFacts(distinct, schedule.plain);
+    const flopsMadeAgain = schedule.repeated.reduce((sum, call) => sum + flopsOf(call), 0);
+    this.#madeAgain = { callsMadeAgain: schedule.repeated.length, flopsMadeAgain };
     this.#parts = parts;
     const numbersWhere = (isMeant: (source: StorageSource, number: number) => boolean) =>
       graph.storages.flatMap(({ source }, number) => (isMeant(source, number) ? [number] : []));
@@ -105,6 +109,7 @@ export class CudaExecutable implements Executable {
       bytesInRegisters: this.#bytesInRegisters,
       ...this.#copies.facts(),
       ...this.#products,
+      ...this.#madeAgain,
       callsBeside: this.#branches.size,
       arenaBytes: this.#pool.reservedBytes + this.#copies.byteLength,
     };

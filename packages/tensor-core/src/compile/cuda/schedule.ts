@@ -1,7 +1,11 @@
 import type { CudaProperties } from '@roofline/cuda';
 import type { BranchChoice } from '../executable/executable.ts';
-import type { Graph } from '../graph/graph.ts';
-import { Arena } from './arena.ts';
+import type { Call, Graph } from '../graph/graph.ts';
+import { CompileError } from '../../base/errors.ts';
+import { fullestCall } from './arena-plan.ts';
+import { Arena, partsOf } from './arena.ts';
+import { formatBytes } from '../memory-budget.ts';
+import { rematerialize } from '../passes/rematerialize.ts';
 import { besideShortCalls, besideWherePossible } from './branch-rules.ts';
 import { type BranchRule, type Branches, branchesOf, oneChain } from './branches.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';
@@ -11,31 +15,50 @@ import { optimize } from '../passes/optimize.ts';
 /** A graph as a GPU is to run it, in this order but for what runs beside, and the layout of what it makes. */
 export interface Schedule {
   readonly graph: Graph;
+  /** The graph without the calls that are made again to save memory. */
+  readonly plain: Graph;
+  /** Those calls. */
+  readonly repeated: readonly Call[];
   readonly branches: Branches;
   readonly arena: Arena;
 }
 
 /** An excess of so many bytes does not matter: it is the granularity in which the device allocates. */
 export const negligibleBytes = 2 ** 21;
+/** How often an arena that is too long is tried with fewer bytes needed at one time. */
+const mostAttempts = 4;
+
+/** How a graph is scheduled. */
+export interface ScheduleOptions {
+  readonly branches?: BranchChoice;
+  /** The bytes that a run may take; see `CompileOptions`. Default: any number. */
+  readonly memoryBudget?: number | undefined;
+}
 
 /**
  * Schedules a graph for a GPU of these properties. Low-precision copies of parameters are carried from run to run, which
  * saves their casts, as long as that takes no more memory than the eager run: gradients can reuse the memory of copies that
- * are made in each run, after their last read, but not of carried ones.
+ * are made in each run, after their last read, but not of carried ones. Within a budget copies are the first that go, since
+ * casts take no FLOPs; then intermediates are made again. Throws a CompileError for a budget that cannot be kept.
  */
 export function scheduleGraph(
   graph: Graph,
   properties: CudaProperties,
-  choice: BranchChoice = 'auto',
+  { branches = 'auto', memoryBudget = Infinity }: ScheduleOptions = {},
 ): Schedule {
-  return withBranches(chainOf(graph, properties), properties, choice);
+  const most = memoryBudget - givenBytes(graph);
+  const chain = withinBudget(chainOf(graph, properties, Math.min(most, graph.eagerPeakBytes)), most);
+  const schedule = withBranches(chain, properties, branches);
+  if (bytesHeld(schedule) > most) throw overBudget(chain, memoryBudget);
+  return schedule;
 }
 
-function chainOf(graph: Graph, properties: CudaProperties): Schedule {
+/** A chain that carries only as many copies as `mostBytes` have room for, or as many as cannot be done without. */
+function chainOf(graph: Graph, properties: CudaProperties, mostBytes: number): Schedule {
   const notCarried = new Set<string>();
   let best = plan(graph, properties, notCarried);
   for (;;) {
-    const excess = bytesHeld(best) - graph.eagerPeakBytes;
+    const excess = bytesHeld(best) - mostBytes;
     const keys = excess > negligibleBytes ? copiesOf(best.graph, excess) : [];
     if (keys.length === 0) return best;
     for (const key of keys) notCarried.add(key);
@@ -47,7 +70,11 @@ function chainOf(graph: Graph, properties: CudaProperties): Schedule {
 
 function plan(graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<string>): Schedule {
   const optimized = optimize(graph, properties, notCarried);
-  return { graph: optimized, branches: oneChain, arena: new Arena(optimized) };
+  return chainOfCalls(optimized, optimized, []);
+}
+
+function chainOfCalls(graph: Graph, plain: Graph, repeated: readonly Call[]): Schedule {
+  return { graph, plain, repeated, branches: oneChain, arena: new Arena(graph) };
 }
 
 /**
@@ -70,11 +97,56 @@ function withBranches(chain: Schedule, properties: CudaProperties, choice: Branc
   return effects;
 }
 
-function bytesHeld({ graph: { storages }, arena }: Schedule): number {
-  return storages.reduce(
-    (sum, { source, byteLength }) => sum + (source.kind === 'copy' ? byteLength : 0),
-    arena.byteLength,
+/** The schedule with so many calls made again that it takes `mostBytes`, if there are enough. */
+function withinBudget(schedule: Schedule, mostBytes: number): Schedule {
+  const { plain } = schedule;
+  let best = schedule;
+  let most = mostBytes - copyBytes(schedule);
+  // An arena can be a little longer than the most that is needed at one time.
+  for (let attempt = 0; attempt < mostAttempts && bytesHeld(best) > mostBytes; attempt++) {
+    const { graph, repeated, bytes } = rematerialize(plain, most);
+    const next = chainOfCalls(graph, plain, repeated);
+    if (bytesHeld(next) < bytesHeld(best)) best = next;
+    if (bytes > most) break;
+    most -= bytesHeld(next) - mostBytes;
+  }
+  return best;
+}
+
+function overBudget(chain: Schedule, budget: number): CompileError {
+  const { plain } = chain;
+  const given = givenBytes(plain);
+  const { graph, repeated } = rematerialize(plain, 0);
+  const least = [chain, chainOfCalls(graph, plain, repeated)].reduce((a, b) =>
+    bytesHeld(b) < bytesHeld(a) ? b : a,
   );
+  const parts = partsOf(least.graph);
+  const { call } = fullestCall(parts);
+  const { op, range } = least.graph.calls[call]!;
+  const place = [...(range?.path ?? []), op.name].join(' > ');
+  const { name } = plain;
+  return new CompileError(
+    `compile: ${name === '' ? 'the function' : name} cannot run in a memoryBudget of ${formatBytes(budget)}: with all made again that ` +
+      `can be, it takes ${formatBytes(given + bytesHeld(least))}, of which parameters, their state and arguments are ` +
+      `${formatBytes(given)}. It needs most at ${place}. Give it as much, or a smaller batch.`,
+  );
+}
+
+/** The bytes of what a run is given: parameters, an optimizer's state, arguments. */
+function givenBytes({ storages }: Graph): number {
+  return storages.reduce(
+    (sum, { source, byteLength }) =>
+      sum + (source.kind === 'made' || source.kind === 'copy' ? 0 : byteLength),
+    0,
+  );
+}
+
+function copyBytes({ graph: { storages } }: Schedule): number {
+  return storages.reduce((sum, { source, byteLength }) => sum + (source.kind === 'copy' ? byteLength : 0), 0);
+}
+
+function bytesHeld(schedule: Schedule): number {
+  return schedule.arena.byteLength + copyBytes(schedule);
 }
 
 /**

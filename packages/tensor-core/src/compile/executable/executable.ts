@@ -38,6 +38,10 @@ export interface ExecutableFacts {
   readonly operandBytesSaved: number;
   /** Gradients of parameters that an optimizer's kernel multiplies itself, so that they are never in memory. */
   readonly multipliedGradients: number;
+  /** Calls that a run makes a second time, so that what they make need not be kept: those that a `memoryBudget` took. */
+  readonly callsMadeAgain: number;
+  /** What these take. */
+  readonly flopsMadeAgain: number;
   /** Calls on a branch of the CUDA graph, which may run at the same time as others; `waitedForBy` in the table says which. */
   readonly callsBeside: number;
   /** Bytes held on the device between runs. */
@@ -54,6 +58,8 @@ export const nothingSpared = {
   mergedProducts: 0,
   operandBytesSaved: 0,
   multipliedGradients: 0,
+  callsMadeAgain: 0,
+  flopsMadeAgain: 0,
   callsBeside: 0,
   arenaBytes: 0,
 } as const;
@@ -68,6 +74,8 @@ export interface ExecutableOptions {
   readonly autotune: boolean;
   /** See `CompileOptions`. */
   readonly branches: BranchChoice;
+  /** In bytes; see `CompileOptions`. Undefined for none. */
+  readonly memoryBudget?: number | undefined;
 }
 
 /** A graph ready to run on its device. */

@@ -204,7 +204,7 @@ describe('scheduleGraph', () => {
       return graph;
     };
     const scheduled = (graph: ReturnType<typeof graphWith>, choice?: 'always' | 'never') =>
-      scheduleGraph(graph, device.facts, choice);
+      scheduleGraph(graph, device.facts, choice === undefined ? {} : { branches: choice });
     const graph = graphWith((y) => sum(y));
     const [chain, beside] = [scheduled(graph, 'never'), scheduled(graph)];
     expect(chain.branches.size).toBe(0);

@@ -11,6 +11,7 @@ import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy
 import { isCast } from '../../../src/compile/passes/is-op.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
+import { rematerialize } from '../../../src/compile/passes/rematerialize.ts';
 import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { scaleInUpdate } from '../../../src/compile/passes/scale-in-update.ts';
 import { updateEarly } from '../../../src/compile/passes/update-early.ts';
@@ -38,6 +39,8 @@ const passes: Readonly<Record<string, Pass>> = {
   scaleInUpdate,
   updateEarly,
   freeFirst,
+  // As for a budget that nothing can keep.
+  rematerialize: (graph) => rematerialize(graph, 0).graph,
 };
 
 /**

@@ -117,5 +117,9 @@ export function peerNotes(steps: Steps): Block[] {
   const peers = steps.map(({ name, cell, result }) => ({
     ...{ name, peer: result?.peer, title: peerTitles[peerOfExecution(cell.peerExecution)] },
   }));
-  return peerFailures(peers).map((text) => ({ kind: 'note', tone: 'warning', text }));
+  const failures = peerFailures(peers).map((text): Block => ({ kind: 'note', tone: 'warning', text }));
+  const apart = steps.filter(({ result }) => result?.peerApart).map(({ name }) => name);
+  if (apart.length === 0) return failures;
+  const text = `Not in turn, because both at once do not fit on the GPU, but one after the other: ${apart.join('; ')}.`;
+  return [...failures, { kind: 'note', tone: 'warning', text }];
 }
