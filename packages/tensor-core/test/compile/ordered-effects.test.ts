@@ -273,7 +273,7 @@ describe('passes', () => {
       return [mul(chain(x, 3), told)];
     };
     const of = (choice: 'auto' | 'always' | 'never') => {
-      const { graph, branches } = scheduleGraph(traced(fn), device.facts, choice);
+      const { graph, branches } = scheduleGraph(traced(fn), device.facts, { branches: choice });
       const place = graph.calls.findIndex(({ op }) => op === (tellOp as never));
       return { place, join: branches.get(place), isOrdered: branches.ordered?.has(place) };
     };
