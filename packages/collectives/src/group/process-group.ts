@@ -14,7 +14,7 @@ import {
 } from '@roofline/tensor-core';
 import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
-import type { Backend, Outcome } from './backend.ts';
+import type { Backend, Failure, Outcome } from './backend.ts';
 import { checkPeer, checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
 import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
@@ -66,7 +66,8 @@ export class ProcessGroup {
       checkInput: (op, x) => checkTravels(op, x, backend),
       startOnMemory: (call) => this.#startOnMemory(call),
       agree: (program, calls) => agreeOnProgram(members, (words) => this.#gatherWords(words), program, calls),
-      launch: (program, launch) => this.#launch(program, launch),
+      assertUsable: (program) => this.#assertUsable(program),
+      launch: (program, calls, launch) => this.#launch(program, calls, launch),
       beforeEnd: (drop) => backend.programs!.beforeEnd(drop),
     });
   }
@@ -307,20 +308,26 @@ export class ProcessGroup {
     noteUnderWay(this.#begin(prepared), call);
   }
 
+  #assertUsable(program: string): void {
+    this.#assertNotDisposed(nameOf(program));
+    this.#throwFailure(program, this.#backend.programs!.failure());
+  }
+
   /** Queues a captured program with calls of this group. */
-  #launch(program: string, launch: () => void): void {
-    const name = program === '' ? 'a compiled function' : program;
-    this.#assertNotDisposed(name);
-    const description = describeCall(`replay of ${name}`, [], null);
-    const errorOfLaunch = (outcome: Outcome) => errorOf(name, outcome, this.#members, description, null);
+  #launch(program: string, calls: readonly string[], launch: () => void): void {
+    const name = nameOf(program);
+    const description = describeCall(`replay of ${name}`, calls, null);
     const onSettled = (outcome: Outcome) => {
-      const error = errorOfLaunch(outcome);
+      const error = errorOf(name, outcome, this.#members, description, null);
       if (error) noteUnheard(this.#members, error);
     };
-    const failure = this.#backend.programs!.launch({ description, onSettled }, launch);
+    this.#throwFailure(program, this.#backend.programs!.launch({ description, onSettled }, launch));
+  }
+
+  #throwFailure(program: string, failure: Failure | null): void {
     if (!failure) return;
     noteHeard(this.#members);
-    throw errorOfLaunch(failure)!;
+    throw errorOf(nameOf(program), failure, this.#members, '', null)!;
   }
 
   /** All ranks' words, by a call that says what it is for. */
@@ -368,4 +375,9 @@ export class ProcessGroup {
       `${op}: the group was used after it had been disposed; dispose() after its last call.`,
     );
   }
+}
+
+/** A compiled function in errors. */
+function nameOf(program: string): string {
+  return program === '' ? 'a compiled function' : program;
 }
