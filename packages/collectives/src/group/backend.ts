@@ -78,6 +78,8 @@ export interface RunningCall {
 
 /** Calls that are part of CUDA graphs, which run with each launch. */
 export interface CapturedPrograms {
+  /** Why no graph can run any more, or null. */
+  failure(): Failure | null;
   /** Puts a call on the current stream, which is being captured. Gives why that failed, or null. */
   capture(call: BackendCall): Failure | null;
   /**

@@ -5,26 +5,20 @@ import {
   ShapeError,
   type Tensor,
   checkOptions,
-  device,
   formatShape,
-  fromTypedArray,
-  noGrad,
-  scope,
-  zeros,
 } from '@roofline/tensor-core';
 import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
-import type { Backend, Outcome } from './backend.ts';
+import type { Backend } from './backend.ts';
 import { checkPeer, checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
 import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
-import { type Members, describeCall, errorOf } from './describe-call.ts';
-import { noteHeard, noteUnheard } from './unheard-failures.ts';
+import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
 import { checkOperand, checkOverlap, checkTarget, checkTravels } from './operands.ts';
-import { agreeOnProgram } from './agree-on-program.ts';
 import { type MemoryCall, captureOnMemory, noteUnderWay, preparedOnMemory } from './call-on-memory.ts';
 import { setInternals } from './group-internals.ts';
+import { GroupPrograms } from './group-programs.ts';
 import { type Call, type PreparedCall, preparedOnTensors, startTogether } from './prepared-call.ts';
 import { applyInPlace, replayedKinds } from './in-place-ops.ts';
 import { Work } from './work.ts';
@@ -62,13 +56,19 @@ export class ProcessGroup {
     this.#checks = new CollectiveChecks(members, backend);
     this.#regroup = regroup;
     this.#onDispose = onDispose;
-    setInternals(this, {
-      checkInput: (op, x) => checkTravels(op, x, backend),
-      startOnMemory: (call) => this.#startOnMemory(call),
-      agree: (program, calls) => agreeOnProgram(members, (words) => this.#gatherWords(words), program, calls),
-      launch: (program, launch) => this.#launch(program, launch),
-      beforeEnd: (drop) => backend.programs!.beforeEnd(drop),
-    });
+    const programs = new GroupPrograms(
+      members,
+      backend,
+      (call) => this.#start(call),
+      (op) => this.#assertNotDisposed(op),
+    );
+    setInternals(
+      this,
+      Object.assign(programs, {
+        checkInput: (op: string, x: Tensor) => checkTravels(op, x, backend),
+        startOnMemory: (call: MemoryCall) => this.#startOnMemory(call),
+      }),
+    );
   }
 
   get backend(): string {
@@ -305,39 +305,6 @@ export class ProcessGroup {
       this.#backend,
     );
     noteUnderWay(this.#begin(prepared), call);
-  }
-
-  /** Queues a captured program with calls of this group. */
-  #launch(program: string, launch: () => void): void {
-    const name = program === '' ? 'a compiled function' : program;
-    this.#assertNotDisposed(name);
-    const description = describeCall(`replay of ${name}`, [], null);
-    const errorOfLaunch = (outcome: Outcome) => errorOf(name, outcome, this.#members, description, null);
-    const onSettled = (outcome: Outcome) => {
-      const error = errorOfLaunch(outcome);
-      if (error) noteUnheard(this.#members, error);
-    };
-    const failure = this.#backend.programs!.launch({ description, onSettled }, launch);
-    if (!failure) return;
-    noteHeard(this.#members);
-    throw errorOfLaunch(failure)!;
-  }
-
-  /** All ranks' words, by a call that says what it is for. */
-  #gatherWords(words: Int32Array<ArrayBuffer>): number[][] {
-    const where = { device: this.device ?? device('cpu') };
-    return noGrad(() =>
-      scope(() => {
-        const own = fromTypedArray(words, [words.length], where);
-        const all = zeros([this.size, words.length], { dtype: 'int32', ...where });
-        const details = ['before the first replay'];
-        this.#start({ kind: 'allGather', details, input: own, output: all, like: own }).wait();
-        // Whether it has failed is known only now on a GPU.
-        this.barrier().wait();
-        const values = all.toFlatArray();
-        return this.ranks.map((_, i) => values.slice(i * words.length, (i + 1) * words.length));
-      }),
-    );
   }
 
   #start(call: Call): Work {

@@ -111,7 +111,7 @@ export class Communicator {
     { isCaptured }: { readonly isCaptured: boolean },
   ): string | null {
     if (!isCaptured) this.state.noteAttempt();
-    if (!this.state.enter()) return 'the communicator has been aborted';
+    if (!this.state.enterUnlessFailed()) return 'the communicator has been aborted';
     try {
       const result = this.#finished(this.#resultOf(calls));
       return result === ncclSuccess ? null : this.#describe(result);

@@ -41,6 +41,8 @@ interface Flight {
 }
 
 const pollMs = 1;
+/** How often a program with CUDA graphs, and no call under way, looks whether the watchdog has ended the communicator. */
+const lookoutMs = 50;
 const scratchBytes = 4;
 
 /** Groups that are open: a communicator with calls under way would hold up the end of the process. */
@@ -60,6 +62,8 @@ export class NcclBackend implements Backend, CapturedPrograms {
   #flights: Flight[] = [];
   /** Each frees a CUDA graph with calls in it. */
   readonly #drops = new Set<() => void>();
+  /** While there are any: the watchdog that ends the communicator waits for them to go, also where nothing is under way. */
+  #lookout: NodeJS.Timeout | null = null;
   #failure: Failure | null = null;
   #sentChecks = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -103,16 +107,33 @@ export class NcclBackend implements Backend, CapturedPrograms {
     return flight;
   }
 
-  /** Its event would be the graph's, which nobody can ask: each launch of the graph is watched as a whole. */
+  /**
+   * Each launch of the graph is watched as a whole: nobody can ask an event that is captured. Where the call fails, the communicator
+   * ends once the capture has: its end waits for all graphs with its calls, this one too.
+   */
   capture(call: BackendCall): Failure | null {
-    const failure = this.#findFailure();
-    if (failure) return failure;
-    return this.#give([call], this.device.stream, { isCaptured: true });
+    const { communicator, alarms, rank } = this.#parts;
+    if (this.#failure) return this.#failure;
+    const why = communicator.enqueue(this.#ncclCallsOf([call], this.device.stream), { isCaptured: true });
+    if (why === null) return null;
+    const failure: Failure = { status: 'failed', losses: new Map(), message: why };
+    // The watchdog that has ended it knows more.
+    if (communicator.state.hasFailed) return failure;
+    this.#failure = failure;
+    void alarms
+      .raise(`rank ${rank} of the group: ${why}`)
+      .catch(() => {})
+      .then(() => this.#endCommunicator());
+    return failure;
+  }
+
+  failure(): Failure | null {
+    this.#poll();
+    return this.#findFailure();
   }
 
   launch(program: LaunchedProgram, launch: () => void): Failure | null {
-    this.#poll();
-    const failure = this.#findFailure();
+    const failure = this.failure();
     if (failure) return failure;
     const { checkCalls, communicator } = this.#parts;
     const { stream } = this.device;
@@ -128,13 +149,24 @@ export class NcclBackend implements Backend, CapturedPrograms {
 
   beforeEnd(drop: () => void): () => void {
     this.#drops.add(drop);
-    return () => void this.#drops.delete(drop);
+    this.#lookout ??= setInterval(() => this.failure(), lookoutMs).unref();
+    return () => {
+      this.#drops.delete(drop);
+      this.#stopLookout();
+    };
+  }
+
+  #stopLookout(): void {
+    if (!this.#lookout || this.#drops.size > 0) return;
+    clearInterval(this.#lookout);
+    this.#lookout = null;
   }
 
   /** NCCL's end of a communicator waits for all graphs with its calls to go. */
   #endCommunicator(): void {
     for (const drop of [...this.#drops]) drop();
     this.#drops.clear();
+    this.#stopLookout();
     this.#parts.communicator.abort();
   }
 
@@ -165,7 +197,7 @@ export class NcclBackend implements Backend, CapturedPrograms {
 
   /** Ends what is under way, for a process that ends. */
   abortFlights(): void {
-    if (this.#flights.length > 0) this.#endCommunicator();
+    if (this.#flights.length > 0 || this.#parts.communicator.state.hasFailed) this.#endCommunicator();
   }
 
   /** Puts the calls on `stream`, after what the current one has so far. Gives why that failed, or null. */
@@ -180,31 +212,12 @@ export class NcclBackend implements Backend, CapturedPrograms {
       else if (call.isCompared)
         watchdog.check({ description: call.description, pair: pairOf(call, rank), isAwaited: false });
     }
-    return this.#give(
+    const { communicator, alarms } = this.#parts;
+    const ncclCalls = this.#ncclCallsOf(
       calls.map(({ call }) => call),
       stream,
-      { isCaptured: false },
     );
-  }
-
-  /** Gives calls to NCCL; where that fails, ends the communicator and tells the other ranks. */
-  #give(
-    calls: readonly BackendCall[],
-    stream: CudaStream,
-    options: { readonly isCaptured: boolean },
-  ): Failure | null {
-    const { communicator, alarms, rank, size } = this.#parts;
-    const place = {
-      rank,
-      size,
-      communicator: communicator.handle,
-      stream: stream.handle,
-      scratch: this.#scratch.address,
-    };
-    const why = communicator.enqueue(
-      calls.flatMap((call) => ncclCallsOf(call, place)),
-      options,
-    );
+    const why = communicator.enqueue(ncclCalls, { isCaptured: false });
     if (why === null) return null;
     // The watchdog has freed this thread: it knows more than the library then says.
     const wasEnded = communicator.state.hasFailed;
@@ -213,6 +226,18 @@ export class NcclBackend implements Backend, CapturedPrograms {
     this.#endCommunicator();
     if (wasEnded) return this.#findFailure();
     return { status: 'failed', losses: new Map(), message: why };
+  }
+
+  #ncclCallsOf(calls: readonly BackendCall[], stream: CudaStream): ReturnType<typeof ncclCallsOf> {
+    const { communicator, rank, size } = this.#parts;
+    const place = {
+      rank,
+      size,
+      communicator: communicator.handle,
+      stream: stream.handle,
+      scratch: this.#scratch.address,
+    };
+    return calls.flatMap((call) => ncclCallsOf(call, place));
   }
 
   /** Has `stream` wait for the current one, and for the call before, which may be on another: all ranks run them in order. */
@@ -259,7 +284,9 @@ export class NcclBackend implements Backend, CapturedPrograms {
     this.#endCommunicator();
     const told = watchdog.failure();
     const message = told?.message ?? 'the communicator has been aborted';
-    return { status: 'failed', losses: new Map(told?.losses ?? []), message };
+    // The watchdog tells it once.
+    this.#failure = { status: 'failed', losses: new Map(told?.losses ?? []), message };
+    return this.#failure;
   }
 
   #fail(failure: Failure, further: readonly PendingCall[]): void {

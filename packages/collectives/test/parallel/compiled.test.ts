@@ -15,7 +15,7 @@ describe.skipIf(!hasCompiler)(`and by NCCL's stand-in${compilerNote}`, () => {
   const variables = hasCompiler ? buildStubs() : {};
 
   it.each([1, 2])('%i ranks', async (size) => {
-    const scenarios = ['emulated', 'SGD', 'clipping and AdamW', 'autocast'];
+    const scenarios = ['emulated', 'SGD', 'clipping and AdamW', 'sharded AdamW', 'autocast'];
     for (const result of await runRanks('compiled-data-parallel', size, scenarios, variables))
       expect(result).toMatchObject(allRight);
   });

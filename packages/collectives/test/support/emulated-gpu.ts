@@ -11,6 +11,8 @@ export interface StubNccl {
   faults(): string;
   /** The result of the next call. */
   failNext(result: number): void;
+  /** The result of the next call that is captured. */
+  failNextCaptured(result: number): void;
   /** What all communicators report from now on. */
   asyncError(result: number): void;
   /** How many communicators have been aborted. */
@@ -39,6 +41,7 @@ export function openEmulatedGpu(seed = 1): { device: CudaDevice; nccl: StubNccl 
     log: handle.func('const char *stub_log()'),
     faults: handle.func('const char *stub_faults()'),
     failNext: handle.func('void stub_fail_next(int result)'),
+    failNextCaptured: handle.func('void stub_fail_next_captured(int result)'),
     asyncError: handle.func('void stub_async_error(int result)'),
     aborted: handle.func('int stub_aborted()'),
   };

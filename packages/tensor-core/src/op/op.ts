@@ -43,11 +43,13 @@ export interface EffectOrder {
    * concern have compiled the same.
    */
   agree(program: string, calls: readonly string[]): void;
+  /** On a GPU, throws where the calls of the compiled function `program` cannot run any more. */
+  assertUsable(program: string): void;
   /**
-   * On a GPU, queues a captured program with such calls by `launch`, on the current stream and after all calls of this order so far.
-   * Throws where they cannot run any more; `program` is for errors.
+   * On a GPU, queues a captured program by `launch`, on the current stream and after all calls of this order so far. Throws where
+   * its calls, which are those that `agree` was given, cannot run any more.
    */
-  launch(program: string, launch: () => void): void;
+  launch(program: string, calls: readonly string[], launch: () => void): void;
   /**
    * On a GPU: `drop` frees a captured program, which this order calls before it ends, as what it ends is in use by the program.
    * Returns a function after which it does not.

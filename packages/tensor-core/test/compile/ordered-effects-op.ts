@@ -19,6 +19,8 @@ export class NotedOrder implements EffectOrder {
   /** Thrown by `agree`, and by `launch`; null for none. */
   refusal: Error | null = null;
   loss: Error | null = null;
+  /** Why `assertUsable` throws; empty where it does not. */
+  end = '';
 
   constructor(name = 'order') {
     this.name = name;
@@ -29,9 +31,13 @@ export class NotedOrder implements EffectOrder {
     if (this.refusal) throw this.refusal;
   }
 
-  launch(program: string, launch: () => void): void {
+  assertUsable(program: string): void {
+    if (this.end) throw new Error(`${program}: ${this.end}`);
+  }
+
+  launch(program: string, calls: readonly string[], launch: () => void): void {
     if (this.loss) throw this.loss;
-    this.launched.push(program);
+    this.launched.push(`${program}: ${calls.join(', ')}`);
     launch();
   }
 

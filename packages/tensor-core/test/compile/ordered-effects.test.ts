@@ -57,7 +57,7 @@ describeOnDevices((open: () => Device) => {
       else expect(order.calls).toEqual([]);
     }
     expect(order.agreed).toEqual(['step: unread, twice, twice, last']);
-    expect(order.launched).toEqual(isGpu() ? ['step', 'step'] : []);
+    expect(order.launched).toEqual(isGpu() ? [...order.agreed, ...order.agreed] : []);
     step.dispose();
     expect(order.drops.size).toBe(0);
   });
@@ -97,6 +97,11 @@ describeOnDevices((open: () => Device) => {
     const captures = order.calls.length;
     for (const drop of [...order.drops, ...order.drops]) drop();
     if (isGpu()) {
+      order.end = 'the group has ended';
+      expect(() => step(on([1]))).toThrow('the group has ended');
+      // Nothing has been captured in vain.
+      expect(order.calls.length).toBe(captures);
+      order.end = '';
       order.loss = new Error('a rank is gone');
       expect(() => step(on([1]))).toThrow(order.loss);
       order.loss = null;

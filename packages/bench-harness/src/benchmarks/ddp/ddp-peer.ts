@@ -57,8 +57,7 @@ export class RankPeer {
 
 function jobOf(cell: DdpCell, settings: DdpSettings, place: PeerPlace) {
   // PyTorch runs op by op.
-  const { shape: config, execution: ours, ...asked } = cell;
-  void ours;
+  const { shape: config, execution: _, ...asked } = cell;
   const { backend, bucketBytes, seed } = settings;
   const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
   const work = { ...asked, ...place, config, backend, bucketBytes, seed, device };

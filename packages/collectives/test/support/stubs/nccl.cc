@@ -87,7 +87,8 @@ struct Task { std::vector<Call> calls; bool isCaptured = false; };
 // Gives whether the stream is being captured.
 using Enqueue = int (*)(uint64_t stream, uint64_t function, uint64_t argument);
 Enqueue enqueue = nullptr;
-int depth = 0, failNext = 0, graphs = 0;
+int depth = 0, failNext = 0, failNextCaptured = 0;
+std::atomic<int> graphs{0};
 uint64_t groupStream = 0;
 std::vector<Call> grouped;
 std::vector<Comm*> comms;
@@ -243,6 +244,11 @@ int flush(std::vector<Call> calls, uint64_t stream) {
     task->isCaptured = true;
     for (auto& call : calls) call.comm->isCaptured = true;
     if (connects) note(faultText, "a communicator's first call is captured");
+    if (failNextCaptured != 0) {
+      const int result = failNextCaptured;
+      failNextCaptured = 0;
+      return result;
+    }
   }
   // A communicator that does not block connects meanwhile.
   for (auto& call : calls)
@@ -281,6 +287,7 @@ API const char* stub_log() { return logText.c_str(); }
 API const char* stub_faults() { return faultText.c_str(); }
 API void stub_set_graphs(int count) { graphs = count; }
 API void stub_fail_next(int result) { failNext = result; }
+API void stub_fail_next_captured(int result) { failNextCaptured = result; }
 API void stub_async_error(int result) { for (auto comm : comms) comm->asyncError = result; }
 API int stub_aborted() {
   int count = 0;
@@ -364,9 +371,13 @@ API int ncclCommGetAsyncError(Comm* comm, int* result) {
 // Keeps the memory, so that what comes after it is noticed.
 API int ncclCommAbort(Comm* comm) {
   Entered entered(comm, "CommAbort");
-  // NCCL waits for them to go, for ever.
-  if (comm->isCaptured && graphs > 0) note(faultText, "CommAbort while there are CUDA graphs with its calls");
   *comm->isOver = true;
+  // NCCL waits, for ever, until the CUDA graphs with its calls have gone.
+  for (int tries = 0; comm->isCaptured && graphs > 0; usleep(1000))
+    if (tries++ == 20000) {
+      note(faultText, "CommAbort waits for CUDA graphs with its calls");
+      break;
+    }
   comm->isAborted = true;
   return kSuccess;
 }

@@ -58,7 +58,7 @@ export class CudaExecutable implements Executable {
   readonly #madeAgain: Pick<ExecutableFacts, 'callsMadeAgain' | 'flopsMadeAgain'>;
   readonly #products: ProductFacts;
   /** Whose order its calls with effects keep. */
-  readonly #orders: readonly EffectOrder[];
+  readonly #orders: ReadonlyMap<EffectOrder, readonly string[]>;
   #captured: Captured | null = null;
   /** Ends what the orders would call before they end. */
   readonly #stopDrops: (() => void)[] = [];
@@ -91,7 +91,7 @@ export class CudaExecutable implements Executable {
     this.#argumentNumbers = numbersWhere((source, n) => source.kind === 'argument' || isReplaced(source, n));
     this.#givenAnew = numbersWhere(({ kind }) => kind === 'argument' || kind === 'gradient');
     this.#pool = parts.device.createPool({ segmentSize: 'exact' });
-    this.#orders = [...orderedCalls(graph.calls).keys()];
+    this.#orders = orderedCalls(graph.calls);
   }
 
   facts(): ExecutableFacts {
@@ -121,6 +121,7 @@ export class CudaExecutable implements Executable {
 
   run(bindings: ReadonlyMap<number, Binding>, attributes: PerRunAttributes): Map<number, Storage> {
     this.#wroteNothing = true;
+    for (const order of this.#orders.keys()) order.assertUsable(this.#graph.name);
     const { device } = this.#parts;
     device.makeCurrent();
     const { stream } = device;
@@ -157,8 +158,10 @@ export class CudaExecutable implements Executable {
       this.#wroteNothing = false;
       graph.launch(stream);
     };
-    const inOrder = this.#orders.reduceRight<() => void>(
-      (inner, order) => () => order.launch(this.#graph.name, inner),
+    const inOrder = [...this.#orders].reduceRight<() => void>(
+      (inner, [order, calls]) =>
+        () =>
+          order.launch(this.#graph.name, calls, inner),
       launch,
     );
     inOrder();
@@ -252,7 +255,8 @@ export class CudaExecutable implements Executable {
     const { calls, kept } = this.#captureIn(arena, memory);
     const others = [...given.keys()].filter((number) => !this.#arguments.has(number));
     // What an order ends is in use by the CUDA graph, which goes first; a later run captures another, or learns that it cannot.
-    for (const order of this.#orders) this.#stopDrops.push(order.beforeEnd(() => calls.graph.dispose()));
+    for (const order of this.#orders.keys())
+      this.#stopDrops.push(order.beforeEnd(() => calls.graph.dispose()));
     this.#captured = {
       ...calls,
       stream: device.stream,
