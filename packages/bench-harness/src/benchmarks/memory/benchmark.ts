@@ -41,7 +41,7 @@ export const memoryBenchmark = defineBenchmark({
         'made again together (Chen et al. 2016).';
       return [
         {
-          id: 'recompute',
+          id: 'recomputation',
           title: 'Recomputation',
           text: [text],
           blocks: [...recomputePlot(cells), ...tables],

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { renderMarkdown } from '@roofline/reports';
+import { renderHtml, renderMarkdown } from '@roofline/reports';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { memoryBenchmark } from '../../../src/benchmarks/memory/benchmark.ts';
 import { bestGroup, predictedKeptBytes } from '../../../src/benchmarks/memory/report/recompute.ts';
@@ -26,7 +26,7 @@ describe('roofline memory --recompute', () => {
 
   const report = () => memoryBenchmark.toReport(records);
   const rows = () => {
-    const sections = report().sections.find(({ id }) => id === 'recompute')!;
+    const sections = report().sections.find(({ id }) => id === 'recomputation')!;
     const [table] = sections.blocks.filter((block) => block.kind === 'table');
     return table!.rows as Record<string, unknown>[];
   };
@@ -50,6 +50,8 @@ describe('roofline memory --recompute', () => {
     expect(text).toMatch(/Least memory takes `--recompute (recursive|2|block)`: a peak of/);
     expect(text).toMatch(/groups of \d would keep the least/);
     expect(text).toContain('Time of a step against its peak');
+    // Whose parts have names of their own.
+    expect(renderHtml(report())).toContain('What is made again');
   });
 });
 

@@ -64,7 +64,7 @@ export function bestGroup({ layers, input, all }: BlockBytes): number {
   return Math.min(layers, Math.max(1, Math.round(Math.sqrt((layers * input) / all))));
 }
 
-/** The peak of the step that keeps all, less what it keeps, and what this one does. */
+/** The peak of the step that keeps all, with what its blocks keep replaced: for steps whose peak is in their blocks, not at the loss. */
 function predictedPeakBytes({ cell, beside }: Compared): number | null {
   const blocks = blockBytesOf(beside);
   if (!blocks) return null;
@@ -103,7 +103,7 @@ export function recomputeTable(cells: Cells): Table[] {
   const compared = comparedOf(cells);
   if (compared.length === 0) return [];
   return tablesOf(
-    { ...{ id: 'recompute', title: 'What is made again' }, parameters: stepParameters, columns },
+    { ...{ id: 'made-again', title: 'What is made again' }, parameters: stepParameters, columns },
     compared,
   );
 }
