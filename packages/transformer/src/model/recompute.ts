@@ -7,6 +7,7 @@ import {
   selectiveCheckpoint,
 } from '@roofline/tensor-core';
 
+/** The policies of recomputation that have a name; a number of blocks is one, too. */
 export const recomputePolicies = ['none', 'block', 'attention-kept', 'recursive'] as const;
 
 /**

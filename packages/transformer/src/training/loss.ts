@@ -25,7 +25,9 @@ export interface LanguageModelLossOptions {
   readonly logits?: LogitsMode;
 }
 
+/** What `logits` of `languageModelLoss` may be. */
 export const logitsModes = ['whole', 'chunked'] as const;
+/** Whether a loss has the logits of all tokens at once, or of a chunk at a time. */
 export type LogitsMode = (typeof logitsModes)[number];
 
 /**

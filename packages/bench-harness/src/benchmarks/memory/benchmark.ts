@@ -5,6 +5,7 @@ import { detailedOf, overheadFinding, peakFinding, savedFinding } from './report
 import { lead } from './report/lead.ts';
 import { opByOpNotes } from './report/op-by-op.ts';
 import { allocationPlot, peakPlot } from './report/plots.ts';
+import { recomputeFinding, recomputePlot, recomputeTable } from './report/recompute.ts';
 import { largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
 import { memoryResult } from './result.ts';
 
@@ -19,7 +20,7 @@ export const memoryBenchmark = defineBenchmark({
   table: sweepTable,
   overview: [opByOpNotes],
   lead,
-  findings: [peakFinding, savedFinding, overheadFinding],
+  findings: [recomputeFinding, peakFinding, savedFinding, overheadFinding],
   sections: [
     {
       id: 'memory',
@@ -30,6 +31,22 @@ export const memoryBenchmark = defineBenchmark({
           'which queues the work.',
       ],
       blocks: [(cells) => [sweepTable(cells)], opByOpNotes, peakPlot],
+    },
+    (cells) => {
+      const tables = recomputeTable(cells);
+      if (tables.length === 0) return [];
+      const text =
+        'Each policy beside the step that keeps all of its activations. Predicted is the peak of that step with what its blocks keep ' +
+        'replaced by what those of the policy do: inputs of blocks, attention where that is kept, and all of the blocks that are ' +
+        'made again together (Chen et al. 2016).';
+      return [
+        {
+          id: 'recomputation',
+          title: 'Recomputation',
+          text: [text],
+          blocks: [...recomputePlot(cells), ...tables],
+        },
+      ];
     },
     (cells) => {
       const detailed = detailedOf(cells);

@@ -12,6 +12,11 @@ type Compared = MeasuredMemory & { readonly reference: number };
 
 /** What a step is compared with that differs in one thing, the most telling first, and how the claim says it. */
 const references = [
+  [
+    ...(['recompute', 'none'] as const),
+    { title: 'Peak memory beside keeping all activations', theirs: 'Nothing made again' },
+    'of one that keeps all of its activations',
+  ],
   ['execution', 'eager', { title: 'Peak memory beside eager steps', theirs: 'Eager' }, 'of an eager one'],
   [
     ...(['attention', 'plain'] as const),
@@ -21,7 +26,7 @@ const references = [
   ['dtype', 'float32', { title: 'Peak memory beside float32', theirs: 'float32' }, 'in float32'],
 ] as const;
 
-const named = ['size', 'context', 'batch', 'mode', 'dtype', 'attention', 'execution'];
+const named = ['size', 'context', 'batch', 'mode', 'dtype', 'attention', 'execution', 'recompute'];
 
 /** The peak beside that of an eager step, with plain attention or in float32; where steps are all alike beside their weights. */
 export function lead(cells: Cells): Lead | null {
