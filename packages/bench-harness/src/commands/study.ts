@@ -122,13 +122,15 @@ async function write(
   runs: readonly PlannedRun[],
   { out, json, fresh }: { out: string; json: boolean; fresh: boolean },
 ): Promise<void> {
-  const { studyDocument } = await import('../study/document.ts');
+  const { studyDocument, picturesOfCells } = await import('../study/document.ts');
   const { writeStudy } = await import('../study/write-study.ts');
   const { stateOf } = await import('../study/missing.ts');
   const { ProgressDisplay } = await import('../cli/progress.ts');
   const report = await studyDocument(runs);
   using progress = new ProgressDisplay();
-  const written = await writeStudy(report, out, (...done) => progress.status('Drawing figures', ...done));
+  const written = await writeStudy(report, out, await picturesOfCells(runs), (...done) =>
+    progress.status('Drawing figures', ...done),
+  );
   progress.clear();
   const state = stateOf(runs, fresh);
   if (json) return printJson({ ...written, ...state, findings: report.summary });

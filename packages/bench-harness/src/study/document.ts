@@ -1,4 +1,4 @@
-import type { Block, Report, Row, Section, Table } from '@roofline/reports';
+import type { Block, Picture, Report, Row, Section, Table } from '@roofline/reports';
 import { benchmarksOf } from '../benchmarks/registry.ts';
 import type { CellRecord } from '../records/record.ts';
 import { factsOfRuns } from '../report/runs.ts';
@@ -43,6 +43,19 @@ async function shownRun(planned: PlannedRun): Promise<ShownRun> {
   const benchmarks = await benchmarksOf(records);
   const [[, benchmark]] = [...benchmarks] as [[string, NonNullable<ReturnType<typeof benchmarks.get>>]];
   return { planned, report: benchmark.toReport(records) };
+}
+
+/** Pictures of single cells that the document has no room for, under ids as its own. */
+export async function picturesOfCells(runs: readonly PlannedRun[]): Promise<Picture[]> {
+  const pictures = runs.map(async ({ run, records }) => {
+    const benchmarks = await benchmarksOf(records);
+    return [...benchmarks.values()].flatMap((benchmark) =>
+      benchmark
+        .toPictures(records)
+        .map((picture): Picture => ({ ...picture, id: `${run.name}-${picture.id}` })),
+    );
+  });
+  return (await Promise.all(pictures)).flat();
 }
 
 function latestOf(records: readonly CellRecord[]): string {
