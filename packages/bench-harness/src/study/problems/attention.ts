@@ -221,6 +221,15 @@ export const flashBenchmarking: Problem = {
       ],
     },
     {
+      name: 'flash_benchmarking.tiles',
+      words: {
+        full: 'flash --tile 16,32,64,128,256 --heads 16 --head-dim 64,128 --sequence 16384 --dtype bfloat16',
+        quick: 'flash --tile 16,64,256 --sequence 256 --dtype float32 --repeat-ms 30 --warmup-ms 5',
+      },
+      ...{ secondsPerCell: { full: 3, quick: 2 }, wanted: 2 },
+      shows: ['tiles'],
+    },
+    {
       name: 'flash_benchmarking.leaderboard',
       words: { full: 'flash --leaderboard --attention flash', quick: null },
       ...{ secondsPerCell: { full: 8, quick: 8 }, wanted: 1 },
@@ -253,6 +262,33 @@ export const flashBenchmarking: Problem = {
         return `As fast as plain attention, ${what}, FlashAttention is in the geometric mean: ${told.join('; ')}.`;
       },
     })),
+    {
+      of: 'flash_benchmarking.tiles/tiles',
+      numbers: ['medianMs', 'tileQueries', 'tileKeys'],
+      say(rows) {
+        const told = [...Map.groupBy(rows, (row) => row.text('headDimension'))].map(([headDimension, of]) => {
+          const [fastest, slowest] = [best(of, 'medianMs'), worst(of, 'medianMs')];
+          const said = (row: AnsweringRow) =>
+            `${row.number('tileQueries')} × ${row.number('tileKeys')} (${formatDuration(row.number('medianMs'))})`;
+          return `at d ${headDimension} ${said(fastest)} and ${said(slowest)}`;
+        });
+        return `The fastest and the slowest tile of queries × keys that fit, forward: ${told.join('; ')}.`;
+      },
+    },
+    {
+      of: 'flash_benchmarking.tiles/tiles',
+      numbers: ['sharedBytes', 'registersPerThread', 'localBytesPerThread'],
+      say(rows) {
+        const spilled = rows.filter((row) => row.number('localBytesPerThread') > 0).length;
+        return (
+          `Tiles take ${formatBytes(best(rows, 'sharedBytes').number('sharedBytes'))} to ` +
+          `${formatBytes(worst(rows, 'sharedBytes').number('sharedBytes'))} of shared memory and ` +
+          `${best(rows, 'registersPerThread').number('registersPerThread')} to ` +
+          `${worst(rows, 'registersPerThread').number('registersPerThread')} registers a thread; ${spilled} of ${rows.length} spill, ` +
+          `at most ${formatBytes(worst(rows, 'localBytesPerThread').number('localBytesPerThread'))} a thread.`
+        );
+      },
+    },
     {
       of: 'flash_benchmarking.leaderboard/both-times',
       numbers: ['medianMs', 'teraflopsPerSecond'],
