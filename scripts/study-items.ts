@@ -62,6 +62,11 @@ export const studyItems: readonly Item[] = [
     in: 'handout, 2, 3, 4',
     runs: ['pytorch_attention'],
   },
+  {
+    item: 'attention beside PyTorch’s plain attention, eager and compiled',
+    in: '2, 3',
+    runs: ['pytorch_attention.beside_pytorch'],
+  },
   { item: 'compiled attention', in: 'handout, 2, 3', runs: ['torch_compile.attention'] },
   {
     item: 'compiled models, all passes',

@@ -11,8 +11,11 @@ import { writeStudy } from '../../src/study/write-study.ts';
 import { runMain } from '../fixtures/run-main.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
-// The command of memory says by it where its cells write.
-beforeAll(() => void vi.stubEnv('ROOFLINE_MEMORY_SNAPSHOTS', ''));
+// Commands say by these where cells write, and which Python they take.
+beforeAll(() => {
+  vi.stubEnv('ROOFLINE_MEMORY_SNAPSHOTS', '');
+  vi.stubEnv('ROOFLINE_PYTHON', '');
+});
 afterAll(() => void vi.unstubAllEnvs());
 
 /** Three cells that take a second each. */
@@ -44,7 +47,7 @@ describe('a study', () => {
     ] as const) {
       const runs = await planRuns(studyPlan, { folder: temporaryFolder(), form, device });
       // What is missing here is a library or a GPU, never a flag.
-      for (const { hindrance } of runs) expect(hindrance ?? 'libgloo').toMatch(/libgloo|GPU|shim/);
+      for (const { hindrance } of runs) expect(hindrance ?? 'libgloo').toMatch(/libgloo|GPU|shim|PyTorch/);
       for (const { hindrance, cells } of runs)
         if (hindrance === null) expect(cells.length).toBeGreaterThan(0);
     }

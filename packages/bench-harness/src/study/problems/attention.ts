@@ -33,6 +33,15 @@ export const pytorchAttention: Problem = {
       ...{ secondsPerCell: { full: 12, quick: 12 }, wanted: 2 },
       shows: ['pass-times', 'memory-need'],
     },
+    {
+      name: 'pytorch_attention.beside_pytorch',
+      words: {
+        full: 'flash --attention plain,flash --batch 8 --head-dim 16,32,64,128 --sequence 1024,4096,8192,16384 --dtype float32,bfloat16 --peer torch --peer-attention plain,compiled',
+        quick: null,
+      },
+      ...{ secondsPerCell: { full: 20, quick: 20 }, wanted: 3 },
+      shows: ['forward-times', 'backward-times', 'both-times'],
+    },
   ],
   answers: [
     {
@@ -52,6 +61,31 @@ export const pytorchAttention: Problem = {
           : `The longest that plain attention's forward and backward passes could be measured at: ${told.join('; ')}.`;
       },
     },
+    ...(['forward', 'backward'] as const).map((pass) => ({
+      of: `pytorch_attention.beside_pytorch/${pass}-times`,
+      numbers: ['medianMs'],
+      say(rows: readonly AnsweringRow[]) {
+        const ours = (row: AnsweringRow) => row.text('side') === 'ours' && row.text('attention') === 'plain';
+        const told = (['plain', 'compiled'] as const).flatMap((attention) => {
+          const pairs = pairsOf(
+            rows,
+            ['headDimension', 'sequence', 'batch', 'dtype'],
+            ours,
+            (row) => row.text('side') === 'torch' && row.text('attention') === attention,
+          );
+          if (pairs.length === 0) return [];
+          const ratios = pairs.map(([own, theirs]) => own.number('medianMs') / theirs.number('medianMs'));
+          const slower = ratios.filter((ratio) => ratio > 1).length;
+          return [
+            `of PyTorch's ${attention === 'plain' ? 'eager' : 'compiled'} plain attention ${ratioWords(ratios)} ` +
+              `(slower in ${slower} of ${ratios.length} cells)`,
+          ];
+        });
+        return told.length === 0
+          ? null
+          : `Our plain attention, eager, takes ${pass} of the time ${told.join(', ')}.`;
+      },
+    })),
     {
       of: 'pytorch_attention*/memory-need',
       numbers: ['neededBytes', 'neededPeakBytes', 'sequence'],
