@@ -137,7 +137,8 @@ async function write(
   for (const sentence of report.summary) printProse(sentence);
   if (written.withoutPng !== null) tellSentence(`No PNG files: ${written.withoutPng}`);
   printLine(`\n${leftInWords(state)}`);
-  for (const { run, hindrance } of runs) if (hindrance !== null) tell(`Not here: ${run.name}: ${hindrance}`);
+  for (const [reason, of] of Map.groupBy(runs, ({ hindrance }) => hindrance))
+    if (reason !== null) tell(`Not here: ${of.map(({ run }) => run.name).join(', ')}: ${reason}`);
   printLine(`Study: ${written.html}, and study.md, study.tex, study.typ and figures/ next to it`);
 }
 
