@@ -13,6 +13,7 @@ import {
   type Row,
   type Table,
 } from '../packages/reports/src/index.ts';
+import { studyTable } from './study-items.ts';
 
 const results = resolve(import.meta.dirname, '../docs/results');
 
@@ -208,6 +209,7 @@ const tables: Readonly<Record<string, () => string>> = {
   compiled: () =>
     compiledTable(compiledCells(), [...sizeColumns, text('mode', 'Mode'), text('dtype', 'dtype')]),
   eager: eagerTable,
+  study: studyTable,
 };
 
 /**
@@ -229,4 +231,4 @@ export function withTables(page: string): string {
 }
 
 /** The pages that have such tables, from the root of the repository. */
-export const pagesWithTables = ['README.md', 'docs/benchmarks.md'] as const;
+export const pagesWithTables = ['README.md', 'docs/benchmarks.md', 'docs/study.md'] as const;

@@ -19,6 +19,8 @@ import {
 import { machineNames } from '../../packages/bench-harness/src/plan/kinds.ts';
 import { machinePath } from '../../packages/bench-harness/src/plan/machine.ts';
 import { machineOfFolders, machineText } from '../../scripts/plans.ts';
+import { studyPlan } from '../../packages/bench-harness/src/study/plan.ts';
+import { studyItems } from '../../scripts/study-items.ts';
 import { pictures, reportOf } from '../../scripts/write-results.ts';
 
 interface Samples {
@@ -53,6 +55,16 @@ it.each(pagesWithTables)(
     expect(withTables(text)).toBe(text);
   },
 );
+
+it('an item of the write-ups has runs of the plan or says why not, and each run makes an item', () => {
+  for (const { runs = [], lacks } of studyItems) expect(runs.length > 0 || lacks !== undefined).toBe(true);
+  const made = studyItems.flatMap(({ runs = [] }) => runs);
+  const names = studyPlan.flatMap(({ runs }) => runs.map(({ name }) => name));
+  // What no write-up has: a loss in each precision, and what became of compiled steps.
+  const more = ['benchmarking_mixed_precision.loss', 'torch_compile.programs'];
+  expect(names.filter((name) => !made.some((start) => name.startsWith(start)))).toEqual(more);
+  expect(made.filter((start) => !names.some((name) => name.startsWith(start)))).toEqual([]);
+});
 
 it('a table of a name that there is none of is refused', () => {
   expect(() => withTables('<!-- records: eagre -->\n<!-- end -->')).toThrow(

@@ -308,6 +308,8 @@ const table: HostileTable = {
           cellFinished: () => {},
         },
         task: 'none',
+        isCurrent: () => true,
+        hasTimeFor: () => true,
       },
     ],
     legal: {
@@ -321,9 +323,17 @@ const table: HostileTable = {
         ]),
       ),
       ...Object.fromEntries(
-        ['describe', 'cellOf', 'samplesMs', 'peakBytes', 'question', 'toTable', 'toOverview', 'toReport'].map(
-          (name) => [`0.${name}`, 'fn'],
-        ),
+        [
+          'describe',
+          'cellOf',
+          'samplesMs',
+          'peakBytes',
+          'question',
+          'toTable',
+          'toOverview',
+          'toReport',
+          'toPictures',
+        ].map((name) => [`0.${name}`, 'fn']),
       ),
       '0.measure': 'undefined fn',
       '0.cellParameters': '{}',
@@ -341,6 +351,8 @@ const table: HostileTable = {
       '1.observer.cellProgressed': 'undefined fn',
       '1.observer.cellFinished': 'undefined fn',
       '1.task': 'undefined a',
+      '1.isCurrent': 'undefined fn',
+      '1.hasTimeFor': 'undefined fn',
     },
     deep: [1],
     undo,

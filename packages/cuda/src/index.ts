@@ -9,7 +9,7 @@ export { type Diagnosis, diagnose } from './diagnose.ts';
 export * from './base/errors.ts';
 
 // Kernels of `.cu` files.
-export type { CudaKernel, CudaProperties, KernelSpec } from './kernel.ts';
+export type { CudaKernel, CudaProperties, KernelResources, KernelSpec } from './kernel.ts';
 export { packageKernels } from './base/host/package-kernels.ts';
 export { KernelStruct } from './launch/kernel-struct.ts';
 export type { KernelArguments, KernelParameters, ParameterType } from './launch/kernel-parameters.ts';

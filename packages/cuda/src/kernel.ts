@@ -28,9 +28,21 @@ export interface KernelSpec {
   readonly overlapsPrevious?: boolean;
 }
 
+/** What a kernel takes of a multiprocessor, as it was compiled. */
+export interface KernelResources {
+  /** 32-bit registers of each thread. */
+  readonly registersPerThread: number;
+  /** Bytes of each thread that had no room in registers: the compiler's spills, and arrays with indices it does not know. */
+  readonly localBytesPerThread: number;
+  /** Of a block, besides what a launch asks for. */
+  readonly staticSharedBytes: number;
+}
+
 /** A loaded kernel, ready to launch. */
 export interface CudaKernel {
   readonly name: string;
+  /** What it takes; zeros on an emulated GPU. */
+  resources(): KernelResources;
   /** Queues a launch on the device's current stream; `arguments_` follow the spec's `parameters`. */
   launch(
     grid: readonly [number, number, number],

@@ -50,7 +50,7 @@ export function flashAttentionKernels(
   return problemKernels(kernelProblem(gpu, sizes, dtype, { ...settings, deterministic }));
 }
 
-function checkShapes(name: string, shapes: FlashAttentionShapes): void {
+export function checkShapes(name: string, shapes: FlashAttentionShapes): void {
   checkOptions(name, shapes, ['q', 'k', 'dtype']);
   checkDType(name, shapes.dtype);
   for (const operand of ['q', 'k'] as const) {
@@ -64,7 +64,7 @@ function checkShapes(name: string, shapes: FlashAttentionShapes): void {
   }
 }
 
-function checkGpu(name: string, gpu: FlashAttentionGpu): void {
+export function checkGpu(name: string, gpu: FlashAttentionGpu): void {
   checkObject(name, "the GPU's properties", gpu);
   for (const property of ['computeCapability', 'multiprocessors', 'maxSharedBytesPerBlock'] as const)
     checkCount(name, property, gpu[property]);

@@ -47,6 +47,24 @@ const table: HostileTable = {
     },
     deep: [3],
   },
+  flashTileKernel: {
+    args: () => [
+      { q: [1, 2, 3, 8], k: [1, 2, 3, 8], dtype: 'bfloat16' },
+      { computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 232448 },
+      { queries: 16, keys: 16 },
+    ],
+    legal: {
+      3: 'undefined {}',
+      '1.multiprocessors': '5',
+    },
+    named: 'flashTileKernel|flashAttention',
+  },
+  setFlashTile: {
+    args: () => [{ queries: 16, keys: 16 }],
+    legal: { 0: 'null' },
+    undo: () => flash.setFlashTile(null),
+  },
+  getFlashTile: { args: () => [] },
   setFlashKernels: { args: () => ['simt'], undo: () => flash.setFlashKernels(chosen) },
   getFlashKernels: { args: () => [] },
 };

@@ -10,6 +10,7 @@ export type {
   Counter,
   Drawing,
   Note,
+  Picture,
   Plot,
   Point,
   RatioPlot,
@@ -50,7 +51,7 @@ export { plotLines } from './plot/plot-lines.ts';
 export type { PlotLinesOptions } from './plot/plot-lines.ts';
 export { plotTable } from './plot/table.ts';
 export { rooflineTable } from './roofline/table.ts';
-export { isDrawing } from './check/check-model.ts';
+export { isDrawing, isPicture } from './check/check-model.ts';
 export { ratioTable } from './ratios/table.ts';
 export { timelineTable } from './timeline/table.ts';
 export { allocationTable } from './allocations/table.ts';

@@ -197,6 +197,9 @@ export interface RatioPlot {
 /** What is drawn as an image: on axes, under a roof, or as ratios. */
 export type Drawing = Plot | RooflinePlot | RatioPlot;
 
+/** What has an image: a drawing, or something over time. */
+export type Picture = Drawing | Timeline | AllocationPlot;
+
 /** One thing that took time on a track: a kernel, a range, a node. */
 export interface Slice {
   name: string;

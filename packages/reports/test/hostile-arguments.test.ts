@@ -222,6 +222,11 @@ const under = (prefix: string, legal: Legal): Legal =>
   Object.fromEntries(Object.entries(legal).map(([place, values]) => [`${prefix}.${place}`, values]));
 
 const ofTable: HostileCall = { args: () => [table()], legal: under('0', tableLegal), deep: [0] };
+const ofDocument: HostileCall = {
+  args: () => [table(), { plotPath: () => 'plot.svg' }],
+  legal: { ...under('0', tableLegal), 1: 'undefined {}', '1.plotPath': 'undefined fn' },
+  deep: [0],
+};
 const ofReport = (block: () => Block, legal: Legal): HostileCall => ({
   args: () => [report(block())],
   legal: { ...under('0', reportLegal), ...under('0.sections.0.blocks.0', legal) },
@@ -268,13 +273,9 @@ const calls: HostileTable = {
     args: () => [1, { kind: 'duration', unit: 'ms', digits: 3 }, 1],
     legal: { 0: numbers, '1.unit': 'undefined', '1.digits': 'undefined 5', 2: `undefined ${numbers}` },
   },
-  renderMarkdown: {
-    args: () => [table(), { plotPath: () => 'plot.svg' }],
-    legal: { ...under('0', tableLegal), 1: 'undefined {}', '1.plotPath': 'undefined fn' },
-    deep: [0],
-  },
-  renderLatex: ofTable,
-  renderTypst: ofTable,
+  renderMarkdown: ofDocument,
+  renderLatex: ofDocument,
+  renderTypst: ofDocument,
   renderCsv: ofTable,
   renderJson: ofTable,
   renderTerminal: {
@@ -294,6 +295,7 @@ const calls: HostileTable = {
     named: 'renderSentence',
   },
   isDrawing: exempt('asks what a value is: any value may be asked'),
+  isPicture: exempt('asks what a value is: any value may be asked'),
   plotLines: {
     args: () => [{ loss: [3, 2, 1] }, { title: 'Loss', x: 'Step', y: 'Loss' }],
     legal: {

@@ -39,6 +39,7 @@ export default defineConfig({
     nav: [
       { text: 'Handbook', link: '/handbook/' },
       { text: 'CS336', link: '/cs336' },
+      { text: 'A whole study', link: '/study' },
       { text: 'Benchmarks', link: '/benchmarks' },
       { text: 'Records', link: '/results/' },
       { text: 'API', link: '/api/' },

@@ -37,6 +37,11 @@ export interface SweepCommand extends Command {
   sweepOf(args: Parameters<Command['run']>[0]): Promise<AskedSweep>;
 }
 
+/** Whether a command is one of a sweep: those of `benchmarkCommand` are. */
+export function isSweepCommand(command: Command): command is SweepCommand {
+  return 'sweepOf' in command;
+}
+
 /** A command that runs the sweep of a benchmark, whose name may depend on the flags. */
 export function benchmarkCommand<const F extends Flags>(
   name: string | ((args: Arguments<F>) => string),

@@ -48,6 +48,7 @@ const definitionSchema = z.object({
   overview: functions,
   findings: functions,
   lead: anyFunction.optional(),
+  pictures: anyFunction.optional(),
   sections: z.array(z.union([anyFunction, section])).optional(),
 });
 const benchmarkSchema = z.object({
@@ -61,6 +62,7 @@ const benchmarkSchema = z.object({
   toTable: anyFunction,
   toOverview: anyFunction,
   toReport: anyFunction,
+  toPictures: anyFunction,
 });
 
 const entryList = z.array(z.object({ name: z.string(), definition: anyFunction }));

@@ -50,6 +50,7 @@ export function defineBenchmark<
           findings: presentFindings(shown, cells),
         };
       }),
+    toPictures: (records) => read(records, (cells) => definition.pictures?.(cells) ?? []),
     toReport: (records) =>
       read(records, (cells) => {
         const report = withCircumstances(presentReport(shown, cells), records, nameOf);

@@ -1,4 +1,4 @@
-import type { Block, Report, Section, Table } from '@roofline/reports';
+import type { Block, Picture, Report, Section, Table } from '@roofline/reports';
 import type { z } from 'zod';
 import type { AttentionShape } from '../attention/shape.ts';
 import type { Parameter, Parameters as DeclaredParameters } from '../parameters/parameter.ts';
@@ -75,6 +75,8 @@ interface Presentation<Cell extends JsonObject, Result> {
   readonly lead?: (cells: Measurements<Cell, Result>) => Lead | null;
   /** The most telling first. How many cells could not be measured is said after them. */
   readonly findings?: readonly FindingsOf<Cell, Result>[];
+  /** Of each cell, and so too many for its report: a study writes them as files. */
+  readonly pictures?: (cells: Measurements<Cell, Result>) => readonly Picture[];
   /** Several where each cell has one. */
   readonly sections?: readonly (
     SectionOf<Cell, Result> | ((cells: Measurements<Cell, Result>) => readonly Section[])
@@ -136,6 +138,8 @@ export interface Benchmark<
   /** What the records of one sweep were asked. */
   question(records: readonly CellRecord[]): string;
   toReport(records: readonly CellRecord[]): Report;
+  /** Pictures that its report has no room for; none of most benchmarks. */
+  toPictures(records: readonly CellRecord[]): readonly Picture[];
 }
 
 /** A benchmark of any parameters and results, as the registry holds it. */

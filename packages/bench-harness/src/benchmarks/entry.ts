@@ -1,5 +1,4 @@
-import type { CommandGroup } from '../cli/command.ts';
-import type { SweepCommand } from './benchmark-command.ts';
+import type { Command, CommandGroup } from '../cli/command.ts';
 import type { AnyBenchmark } from './definition.ts';
 import type { AnyTask } from '../runner/cell-task.ts';
 
@@ -26,7 +25,7 @@ export interface BuiltInBenchmark extends BenchmarkEntry {
     readonly summary: string;
     /** `measure` if not given. */
     readonly group?: CommandGroup;
-    load(): Promise<SweepCommand>;
+    load(): Promise<Command>;
   };
   /** Further work that it runs in processes of its own, by name. */
   readonly tasks?: Readonly<Record<string, () => Promise<AnyTask>>>;

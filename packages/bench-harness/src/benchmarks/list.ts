@@ -9,4 +9,5 @@ export { memory } from './memory/entry.ts';
 export { overhead } from './overhead/entry.ts';
 export { precision } from './precision/entry.ts';
 export { profile } from './profile/entry.ts';
+export { tiles } from './tiles/entry.ts';
 export { warmup } from './warmup/entry.ts';

@@ -128,6 +128,8 @@ export function presetTable(models: readonly ModelDescription[]): Table {
     kind: 'table',
     id: 'presets',
     title: 'Presets',
+    caption:
+      "CS336's handout of 2026 means 2.7b by its xl (d_model 2560); 2.7b is a name, not the number of its parameters.",
     columns: [
       { key: 'size', label: 'Size', kind: 'text', emphasis: 'strong' },
       { key: 'modelDimension', label: 'd_model', kind: 'number' },

@@ -122,20 +122,23 @@ async function write(
   runs: readonly PlannedRun[],
   { out, json, fresh }: { out: string; json: boolean; fresh: boolean },
 ): Promise<void> {
-  const { studyDocument } = await import('../study/document.ts');
+  const { studyDocument, picturesOfCells } = await import('../study/document.ts');
   const { writeStudy } = await import('../study/write-study.ts');
   const { stateOf } = await import('../study/missing.ts');
   const { ProgressDisplay } = await import('../cli/progress.ts');
   const report = await studyDocument(runs);
   using progress = new ProgressDisplay();
-  const written = await writeStudy(report, out, (...done) => progress.status('Drawing figures', ...done));
+  const written = await writeStudy(report, out, await picturesOfCells(runs), (...done) =>
+    progress.status('Drawing figures', ...done),
+  );
   progress.clear();
   const state = stateOf(runs, fresh);
   if (json) return printJson({ ...written, ...state, findings: report.summary });
   for (const sentence of report.summary) printProse(sentence);
   if (written.withoutPng !== null) tellSentence(`No PNG files: ${written.withoutPng}`);
   printLine(`\n${leftInWords(state)}`);
-  for (const { run, hindrance } of runs) if (hindrance !== null) tell(`Not here: ${run.name}: ${hindrance}`);
+  for (const [reason, of] of Map.groupBy(runs, ({ hindrance }) => hindrance))
+    if (reason !== null) tell(`Not here: ${of.map(({ run }) => run.name).join(', ')}: ${reason}`);
   printLine(`Study: ${written.html}, and study.md, study.tex, study.typ and figures/ next to it`);
 }
 

@@ -11,7 +11,7 @@ import {
   renderSvg,
   renderTypst,
   allocationTable,
-  isDrawing,
+  isPicture,
   rooflineTable,
   timelineTable,
   type Block,
@@ -79,7 +79,7 @@ export async function writeReport(
       write(`tables/${table.id}.${extension}`, render(table));
     }
   }
-  for (const plot of blocks.filter((block) => isDrawing(block))) {
+  for (const plot of blocks.filter((block) => isPicture(block))) {
     write(`plots/${plot.id}.svg`, renderSvg(plot));
     if (png) write(`plots/${plot.id}.png`, await renderPng(plot));
   }

@@ -1,4 +1,4 @@
-import type { AskedSweep, SweepCommand } from '../benchmarks/benchmark-command.ts';
+import { type AskedSweep, isSweepCommand, type SweepCommand } from '../benchmarks/benchmark-command.ts';
 import { benchmarkEntries } from '../benchmarks/registry.ts';
 import { checkWords } from '../cli/check-words.ts';
 import { buildParser } from '../cli/parser.ts';
@@ -7,8 +7,9 @@ import { UsageError } from '../errors.ts';
 /** The sweep that the words after `roofline` ask for, which are read as the command line reads them; nothing is measured. */
 export async function askedSweep(words: readonly string[]): Promise<AskedSweep> {
   const entry = benchmarkEntries.find(({ name, command }) => command && name === words[0]);
-  if (!entry?.command) throw new UsageError(`A study measures by benchmarks, and ${words[0]} is none.`);
-  const command: SweepCommand = await entry.command.load();
+  const command = await entry?.command?.load();
+  if (!entry?.command || !command || !isSweepCommand(command))
+    throw new UsageError(`A study measures by benchmarks, and ${words[0]} is none.`);
   let asked: AskedSweep | null = null;
   const asking = {
     ...command,

@@ -1,4 +1,13 @@
-import type { Block, Report, Row, Section, Table } from '@roofline/reports';
+import {
+  isDrawing,
+  type Block,
+  type Picture,
+  type Report,
+  type Row,
+  type Section,
+  type Table,
+} from '@roofline/reports';
+import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import { benchmarksOf } from '../benchmarks/registry.ts';
 import type { CellRecord } from '../records/record.ts';
 import { factsOfRuns } from '../report/runs.ts';
@@ -11,6 +20,7 @@ import type { Problem, StudyRows } from './problem.ts';
 /** A run whose records were read and drawn. */
 interface ShownRun {
   readonly planned: PlannedRun;
+  readonly benchmark: AnyBenchmark | null;
   readonly report: Report | null;
 }
 
@@ -39,10 +49,23 @@ export async function studyDocument(runs: readonly PlannedRun[]): Promise<Report
 
 async function shownRun(planned: PlannedRun): Promise<ShownRun> {
   const { records } = planned;
-  if (records.length === 0) return { planned, report: null };
+  if (records.length === 0) return { planned, benchmark: null, report: null };
   const benchmarks = await benchmarksOf(records);
   const [[, benchmark]] = [...benchmarks] as [[string, NonNullable<ReturnType<typeof benchmarks.get>>]];
-  return { planned, report: benchmark.toReport(records) };
+  return { planned, benchmark, report: benchmark.toReport(records) };
+}
+
+/** Pictures of single cells that the document has no room for, under ids as its own. */
+export async function picturesOfCells(runs: readonly PlannedRun[]): Promise<Picture[]> {
+  const pictures = runs.map(async ({ run, records }) => {
+    const benchmarks = await benchmarksOf(records);
+    return [...benchmarks.values()].flatMap((benchmark) =>
+      benchmark
+        .toPictures(records)
+        .map((picture): Picture => ({ ...picture, id: `${run.name}-${picture.id}` })),
+    );
+  });
+  return (await Promise.all(pictures)).flat();
 }
 
 function latestOf(records: readonly CellRecord[]): string {
@@ -85,7 +108,7 @@ function problemSection(problem: Problem, shown: readonly ShownRun[], rows: Stud
       ...(answers.length > 0 ? answers : ['Nothing of it was measured yet.']),
       `Measured by ${commands.join(', ')}.`,
     ],
-    blocks: shown.flatMap(blocksOf),
+    blocks: [...shown.flatMap(blocksOf), ...blocksTogether(problem, shown)],
   };
 }
 
@@ -101,6 +124,20 @@ function blocksOf({ planned: { run }, report }: ShownRun): Block[] {
         ? [{ ...block, id: `${run.name}-${block.id}` }]
         : [];
     });
+}
+
+/** Drawings of all runs of a problem in one, as of two backends. */
+function blocksTogether({ id, together = [] }: Problem, shown: readonly ShownRun[]): Block[] {
+  const benchmark = shown.find((run) => run.benchmark)?.benchmark;
+  if (!benchmark || together.length === 0) return [];
+  const { sections } = benchmark.toReport(shown.flatMap(({ planned }) => planned.records));
+  return sections
+    .flatMap(({ blocks }) => blocks)
+    .flatMap((block) =>
+      isDrawing(block) && together.some((start) => block.id.startsWith(start))
+        ? [{ ...block, id: `${id}-${block.id}` }]
+        : [],
+    );
 }
 
 /** Links lead into the run's own report, which is not here. */

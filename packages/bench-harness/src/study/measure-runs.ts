@@ -82,7 +82,11 @@ async function measureRun(
       },
     },
     isCurrent: (record) => !fresh || record.environment.git?.commit === commit,
-    hasTimeFor: () => performance.now() + expectedCellMs({ ...planned, records }) <= untilMs,
+    // Sweeps begin with their cheap cells: the next one takes as long as the last at least.
+    hasTimeFor: () => {
+      const lastMs = records.at(-1)?.durationMs ?? 0;
+      return performance.now() + Math.max(lastMs, expectedCellMs({ ...planned, records })) <= untilMs;
+    },
   });
   if (outcome.writeError instanceof ResultsFileError) throw outcome.writeError;
   if (outcome.records.length > 0) await written(outcome.records);

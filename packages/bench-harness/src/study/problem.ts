@@ -29,6 +29,8 @@ export interface Problem {
   /** In our own words. */
   readonly question: string;
   readonly runs: readonly StudyRun[];
+  /** Drawings of the records of all its runs together, which are of one benchmark, by the beginning of their ids. */
+  readonly together?: readonly string[];
   /** In the order in which they are said. */
   readonly answers: readonly Answer[];
 }

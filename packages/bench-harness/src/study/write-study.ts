@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import {
-  isDrawing,
+  isPicture,
   renderHtml,
   renderLatex,
   renderMarkdown,
@@ -9,7 +9,7 @@ import {
   renderSvg,
   renderTypst,
   ReportError,
-  type Drawing,
+  type Picture,
   type Report,
 } from '@roofline/reports';
 import { makeWritable } from '../records/results-folder.ts';
@@ -26,12 +26,13 @@ export interface WrittenStudy {
 }
 
 /**
- * Writes `study.html`, `study.md`, `study.tex` and `study.typ` into `folder`, and each of its figures as
+ * Writes `study.html`, `study.md`, `study.tex` and `study.typ` into `folder`, and each of its figures, and `more`, as
  * `figures/PROBLEM-NAME-{light,dark}.{svg,png}`. Throws UsageError where nothing can be written.
  */
 export async function writeStudy(
   report: Report,
   folder: string,
+  more: readonly Picture[] = [],
   onFigure: (done: number, total: number) => void = () => {},
 ): Promise<WrittenStudy> {
   makeWritable(folder);
@@ -47,20 +48,21 @@ export async function writeStudy(
     return path;
   };
 
-  const drawings = report.sections.flatMap(({ blocks }) => blocks).filter((block) => isDrawing(block));
+  const shown = report.sections.flatMap(({ blocks }) => blocks).filter((block) => isPicture(block));
+  const pictures = [...shown, ...more];
   let withoutPng: string | null = null;
-  for (const [index, drawing] of drawings.entries()) {
-    onFigure(index, drawings.length);
+  for (const [index, picture] of pictures.entries()) {
+    onFigure(index, pictures.length);
     for (const theme of themes) {
-      write(figurePath(drawing, theme, 'svg'), renderSvg(drawing, { theme }));
+      write(figurePath(picture, theme, 'svg'), renderSvg(picture, { theme }));
       withoutPng ??= await attemptPng(
-        () => renderPng(drawing, { theme }),
-        (png) => write(figurePath(drawing, theme, 'png'), png),
+        () => renderPng(picture, { theme }),
+        (png) => write(figurePath(picture, theme, 'png'), png),
       );
     }
   }
-  const svgs = { plotPath: (drawing: Drawing) => figurePath(drawing, 'light', 'svg') };
-  const pngs = { plotPath: (drawing: Drawing) => figurePath(drawing, 'light', 'png') };
+  const svgs = { plotPath: (picture: Picture) => figurePath(picture, 'light', 'svg') };
+  const pngs = { plotPath: (picture: Picture) => figurePath(picture, 'light', 'png') };
   const html = write('study.html', renderHtml(report));
   write('study.md', renderMarkdown(report, svgs));
   write('study.tex', renderLatex(report, withoutPng === null ? pngs : {}));
@@ -68,7 +70,7 @@ export async function writeStudy(
   return { html, files, withoutPng };
 }
 
-function figurePath({ id }: Drawing, theme: (typeof themes)[number], extension: 'svg' | 'png'): string {
+function figurePath({ id }: Picture, theme: (typeof themes)[number], extension: 'svg' | 'png'): string {
   return `figures/${id.replaceAll(/[^\w.-]/g, '-')}-${theme}.${extension}`;
 }
 

@@ -3,6 +3,7 @@ import { completeList } from '../../src/cli/completion.ts';
 import {
   parseChoices,
   parseList,
+  parseDuration,
   parsePositiveNumber,
   parseWholeNumber,
   parseWholeNumbers,
@@ -36,4 +37,11 @@ describe('option values', () => {
 it('completes the last item of a list', () => {
   expect(completeList('small,m', ['small', 'medium', 'xl'])).toEqual(['small,medium']);
   expect(completeList('', ['small', 'xl'])).toEqual(['small', 'xl']);
+});
+
+it('reads a time with its unit', () => {
+  const parse = parseDuration('budget');
+  expect([parse('90s'), parse('10m'), parse('1.5h'), parse('0m')]).toEqual([90_000, 600_000, 5_400_000, 0]);
+  for (const given of ['10', '', 'm', '-1m', '1d', '1e3s', '10 m'])
+    expect(() => parse(given)).toThrow('--budget wants a time, as 90s, 10m or 1h');
 });

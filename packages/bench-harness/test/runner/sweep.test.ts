@@ -60,6 +60,23 @@ const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 
 describe('runSweep', () => {
+  it('leaves cells that there is no time for, and measures again what no longer counts', async () => {
+    const folder = temporaryFolder();
+    const behaviours: Behaviour[] = ['succeed', 'succeed', 'succeed'];
+    const indices = (records: readonly { parameters: { index?: unknown } }[]) =>
+      records.map(({ parameters }) => parameters.index);
+    const some = await sweep(folder, behaviours, { hasTimeFor: ({ index }) => index !== 1 });
+    expect(indices(some.records)).toEqual([0, 2]);
+    expect(some).toMatchObject({ total: 3, interrupted: false });
+    const finished: unknown[] = [];
+    const all = await sweep(folder, behaviours, {
+      isCurrent: ({ parameters }) => parameters['index'] !== 2,
+      observer: { cellFinished: ({ parameters }) => finished.push(parameters['index']) },
+    });
+    expect(finished).toEqual([1, 2]);
+    expect(indices(all.records)).toEqual([0, 1, 2]);
+  });
+
   it('makes a row of every ending and goes on', async () => {
     // A small heap is exhausted sooner.
     vi.stubEnv('NODE_OPTIONS', '--max-old-space-size=64');

@@ -8,11 +8,16 @@ import { studyPlan } from '../../src/study/plan.ts';
 import { planRuns, type StudyPlace } from '../../src/study/planned-runs.ts';
 import type { Problem } from '../../src/study/problem.ts';
 import { writeStudy } from '../../src/study/write-study.ts';
+import type { Plot } from '@roofline/reports';
+import { collectiveRecord } from '../fixtures/collective-records.ts';
 import { runMain } from '../fixtures/run-main.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
-// The command of memory says by it where its cells write.
-beforeAll(() => void vi.stubEnv('ROOFLINE_MEMORY_SNAPSHOTS', ''));
+// Commands say by these where cells write, and which Python they take.
+beforeAll(() => {
+  vi.stubEnv('ROOFLINE_MEMORY_SNAPSHOTS', '');
+  vi.stubEnv('ROOFLINE_PYTHON', '');
+});
 afterAll(() => void vi.unstubAllEnvs());
 
 /** Three cells that take a second each. */
@@ -44,7 +49,7 @@ describe('a study', () => {
     ] as const) {
       const runs = await planRuns(studyPlan, { folder: temporaryFolder(), form, device });
       // What is missing here is a library or a GPU, never a flag.
-      for (const { hindrance } of runs) expect(hindrance ?? 'libgloo').toMatch(/libgloo|GPU|shim/);
+      for (const { hindrance } of runs) expect(hindrance ?? 'libgloo').toMatch(/libgloo|GPU|shim|PyTorch/);
       for (const { hindrance, cells } of runs)
         if (hindrance === null) expect(cells.length).toBeGreaterThan(0);
     }
@@ -93,6 +98,27 @@ describe('a study', () => {
       'roofline precision --study dtypes --dtype float16,bfloat16 --device cpu --out',
     );
     expect(markdown.indexOf('Accumulation in mixed')).toBeLessThan(markdown.indexOf('## Mixed precision'));
+  });
+
+  it('draws both backends in one figure, whatever their runs', async () => {
+    const problem = studyPlan.find(({ id }) => id === 'distributed_communication_single_node')!;
+    const of = (run: (typeof problem.runs)[number], backend: 'gloo' | 'nccl') => ({
+      ...{ problem, run, form: 'full' as const, words: ['allreduce'], out: 'results', cells: [] },
+      ...{
+        hindrance: null,
+        records: [1e6, 1e7].map((bytes) => collectiveRecord({ backend, ranks: 2, bytes })),
+      },
+    });
+    const report = await studyDocument([of(problem.runs[0]!, 'nccl'), of(problem.runs[1]!, 'gloo')]);
+    const blocks = report.sections.flatMap((section) => section.blocks);
+    const plot = blocks.find(
+      (block): block is Plot =>
+        block.kind === 'plot' && block.id === `${problem.id}-time-by-size-allreduce-float32-2`,
+    );
+    expect(
+      plot!.series.map(({ name }) => name).filter((name) => /gloo|nccl/i.test(name)).length,
+    ).toBeGreaterThan(1);
+    expect(report.sections[0]!.text!.join()).toContain('gloo, 2 ranks: 2.00 ms for 1 MB');
   });
 
   it('prints its plan without measuring', async () => {

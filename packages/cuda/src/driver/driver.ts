@@ -27,6 +27,7 @@ const prototypes = {
   cuModuleLoadData: 'int cuModuleLoadData(uintptr_t module, const void *image)',
   cuModuleGetFunction: 'int cuModuleGetFunction(uintptr_t function, uintptr_t module, const char *name)',
   cuFuncSetAttribute: 'int cuFuncSetAttribute(uintptr_t function, int attribute, int value)',
+  cuFuncGetAttribute: 'int cuFuncGetAttribute(uintptr_t value, int attribute, uintptr_t function)',
   cuLaunchKernel:
     'int cuLaunchKernel(uintptr_t function, uint gridX, uint gridY, uint gridZ, uint blockX, uint blockY, ' +
     'uint blockZ, uint sharedBytes, uintptr_t stream, uintptr_t parameters, uintptr_t extra)',

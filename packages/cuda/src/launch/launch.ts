@@ -1,4 +1,4 @@
-import type { CudaKernel, KernelSpec } from '../kernel.ts';
+import type { CudaKernel, KernelResources, KernelSpec } from '../kernel.ts';
 import { DeviceError } from '../base/errors.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { HostMemory } from '../base/host/host-memory.ts';
@@ -28,6 +28,9 @@ export interface PreparedLaunch {
   readonly parameters: number;
   readonly extra: number;
 }
+
+// CU_FUNC_ATTRIBUTE_*, from cuda.h.
+const attributes = { staticSharedBytes: 1, localBytesPerThread: 3, registersPerThread: 4 } as const;
 
 /** What sees launches while it records. */
 export interface LaunchRecorder {
@@ -69,6 +72,19 @@ export class Launcher {
     this.#config.words[configAttributeCount / 4] = 1;
     this.#attributes.words[0] = programmaticSerialization;
     this.#attributes.words[2] = 1;
+  }
+
+  /** What `kernel` (a CUfunction) takes of a multiprocessor. */
+  resourcesOf(kernel: number): KernelResources {
+    this.#makeCurrent();
+    const { cuFuncGetAttribute } = this.#driver.functions;
+    const read = (attribute: number) =>
+      this.#driver.intFrom('cuFuncGetAttribute', (out) => cuFuncGetAttribute(out, attribute, kernel));
+    return {
+      registersPerThread: read(attributes.registersPerThread),
+      localBytesPerThread: read(attributes.localBytesPerThread),
+      staticSharedBytes: read(attributes.staticSharedBytes),
+    };
   }
 
   /** Runs `fn`, whose launches `recorder` sees. */
@@ -181,6 +197,10 @@ export class LoadedKernel implements CudaKernel {
         `Kernel ${name}: ${parameters.length} parameters are more than ${mostParameters}; pass a structure.`,
       );
     }
+  }
+
+  resources(): KernelResources {
+    return this.#launcher.resourcesOf(this.handle);
   }
 
   /** Throws a DeviceError that names the argument which its parameter cannot hold, or a size that no GPU takes. */

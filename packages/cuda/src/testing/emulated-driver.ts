@@ -144,6 +144,8 @@ export class EmulatedDriver {
       cuModuleLoadData: (out: number, image: Uint8Array) => this.#loadModule(out, image),
       cuModuleGetFunction: (out: number, module: number, name: string) => this.#findKernel(out, module, name),
       cuFuncSetAttribute: () => 0,
+      // Kernels that g++ compiled have no registers of a GPU.
+      cuFuncGetAttribute: (out: number) => giveInt(out, 0),
       cuLaunchKernel: (...arguments_: number[]) => this.#launch(arguments_),
       cuLaunchKernelEx: (config: number, kernel: number, parameters: number, extra: number) => {
         const words = readAt(config, 40);

@@ -7,6 +7,7 @@ import {
   type MmaForwardPlan,
   planMmaBackward,
   planMmaForward,
+  planMmaTile,
 } from './mma/mma-plan.ts';
 
 /** Queries and keys that a block of threads works on at a time, and the shared memory for them. */
@@ -40,7 +41,8 @@ const vectorBytes = 16;
  * tiles need: float64 of large head dimensions on small GPUs.
  */
 export function planForward(problem: KernelProblem): ForwardPlan {
-  const { kernels } = problem;
+  const { kernels, tile } = problem;
+  if (tile) return planMmaTile(problem, tile);
   return (
     (kernels === 'auto' ? planHopperForward(problem) : null) ??
     (kernels === 'simt' ? null : planMmaForward(problem)) ??

@@ -2,6 +2,7 @@ import { type DType, type Float32MatmulPrecision, getFloat32MatmulPrecision } fr
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 import { type FlashKernels, getFlashKernels } from './flash-kernels.ts';
+import { type FlashTile, getFlashTile } from './flash-tile.ts';
 
 /** What the choice of kernels may depend on. */
 export interface KernelProblem extends AttentionSizes, AttentionSettings {
@@ -16,6 +17,8 @@ export interface KernelProblem extends AttentionSizes, AttentionSettings {
   readonly computeCapability: number;
   readonly multiprocessors: number;
   readonly maxSharedBytesPerBlock: number;
+  /** Of forward passes, where it was chosen by hand. */
+  readonly tile?: FlashTile;
 }
 
 /** What of a call of attention the choice of its kernels depends on. */
@@ -31,8 +34,10 @@ export function kernelProblem(
   { causal, scale, deterministic }: ProblemSettings,
 ): KernelProblem {
   const { computeCapability, multiprocessors, maxSharedBytesPerBlock } = gpu;
+  const tile = getFlashTile();
   return {
     ...sizes,
+    ...(tile && { tile }),
     ...{ dtype, causal, scale, deterministic, kernels: getFlashKernels() },
     ...{ computeCapability, multiprocessors, maxSharedBytesPerBlock },
     float32Precision: getFloat32MatmulPrecision(),

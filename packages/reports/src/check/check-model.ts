@@ -4,6 +4,7 @@ import type {
   Axis,
   ColumnKind,
   Drawing,
+  Picture,
   Plot,
   RatioPlot,
   Report,
@@ -244,7 +245,18 @@ export function checkDrawing(owner: string, value: Drawing): void {
   else checkPlot(owner, value as Plot);
 }
 
-/** Whether a block has an image, which `renderSvg` and `renderPng` give. */
+export function checkPicture(owner: string, value: Picture): void {
+  if (isOf(value, 'timeline')) checkTimelineShape(owner, value as Timeline);
+  else if (isOf(value, 'allocations')) checkAllocationsShape(owner, value as AllocationPlot);
+  else checkDrawing(owner, value as Drawing);
+}
+
+/** Whether a block has an image, which `renderSvg` and `renderPng` give: all but tables and notes. */
+export function isPicture<Other>(block: Picture | Other): block is Picture {
+  return isDrawing(block) || isOf(block, 'timeline') || isOf(block, 'allocations');
+}
+
+/** Whether a block is an image everywhere: what is over time can be zoomed in HTML. */
 export function isDrawing<Other>(block: Drawing | Other): block is Drawing {
   return isOf(block, 'plot') || isOf(block, 'roofline') || isOf(block, 'ratios');
 }

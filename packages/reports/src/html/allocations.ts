@@ -4,8 +4,8 @@ import { allocationTable } from '../allocations/table.ts';
 import type { AllocationPlot } from '../model.ts';
 import { escapeXml } from '../text/xml.ts';
 import { chartHtml, Names, roundTime } from './chart.ts';
-import { colorGroups } from './color-groups.ts';
-import type { ColorGroups } from './color-groups.ts';
+import { colorGroups } from '../plot/color-groups.ts';
+import type { ColorGroups } from '../plot/color-groups.ts';
 
 /** What `templates/allocations.js` draws, in the order of allocation. Times in microseconds. */
 export interface AllocationData {

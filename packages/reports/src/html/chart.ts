@@ -1,7 +1,6 @@
 import type { Table } from '../model.ts';
 import { escapeXml } from '../text/xml.ts';
-import { legendHtml } from './color-groups.ts';
-import type { ColorGroups } from './color-groups.ts';
+import type { ColorGroups } from '../plot/color-groups.ts';
 import { jsonHtml } from './markup.ts';
 import { captionHtml, tableHtml } from './table.ts';
 
@@ -37,6 +36,15 @@ export function chartHtml({ kind, block, tool, groups, data, table }: Chart): st
     `<script type="application/json" class="chart-data">${jsonHtml(data)}</script>`,
     '</figure>',
   ].join('\n');
+}
+
+// Nothing stands where colours only tell neighbours apart.
+function legendHtml({ legend }: ColorGroups): string {
+  if (legend.length === 0) return '';
+  const items = legend.map(
+    ({ label, color }) => `<li><i style="background: var(--series-${color})"></i>${escapeXml(label)}</li>`,
+  );
+  return `<ul class="legend">${items.join('')}</ul>`;
 }
 
 /** Nanoseconds are as fine as clocks are; more digits would only make the page longer. */

@@ -1,11 +1,12 @@
 import type { Slice, Timeline } from '../model.ts';
 import { checkTimeline } from '../timeline/check.ts';
 import { rowsOf } from '../timeline/rows.ts';
+import { timeSpan } from '../timeline/span.ts';
 import { timelineTable } from '../timeline/table.ts';
 import { escapeXml } from '../text/xml.ts';
 import { chartHtml, Names, roundTime } from './chart.ts';
-import { colorGroups } from './color-groups.ts';
-import type { ColorGroups } from './color-groups.ts';
+import { colorGroups } from '../plot/color-groups.ts';
+import type { ColorGroups } from '../plot/color-groups.ts';
 
 /** What `templates/timeline.js` draws: columns, so that ten thousand slices stay small. Times in microseconds. */
 export interface TimelineData {
@@ -60,19 +61,4 @@ export function timelineData(timeline: Timeline, groups: ColorGroups): TimelineD
     })),
     names: names.list,
   };
-}
-
-/** From the first slice or point to the last. */
-function timeSpan({ tracks, counters = [] }: Timeline): [number, number] {
-  let [start, end] = [Infinity, -Infinity];
-  const include = (from: number, to: number) => {
-    start = Math.min(start, from);
-    end = Math.max(end, to);
-  };
-  for (const { slices } of tracks) {
-    for (const { startUs, durationUs } of slices) include(startUs, startUs + durationUs);
-  }
-  for (const { points } of counters) for (const [timeUs] of points) include(timeUs, timeUs);
-  if (start > end) return [0, 1];
-  return [start, end > start ? end : start + 1];
 }

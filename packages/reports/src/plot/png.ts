@@ -1,7 +1,7 @@
-import { checkDrawing } from '../check/check-model.ts';
+import { checkPicture } from '../check/check-model.ts';
 import { length, listOf, optionsOf, requireThat, text } from '../check/checks.ts';
 import { ReportError } from '../model.ts';
-import type { Drawing } from '../model.ts';
+import type { Picture } from '../model.ts';
 import { renderSvg, svgOptionChecks } from './svg.ts';
 import type { SvgOptions } from './svg.ts';
 
@@ -16,12 +16,12 @@ export interface PngOptions extends SvgOptions {
 const pngOptions = optionsOf({ ...svgOptionChecks, scale: length, fontFiles: listOf(text) });
 
 /**
- * A drawing as a PNG image.
+ * A picture as a PNG image.
  *
  * @throws ReportError where resvg has no binary for this platform, or finds no font to write the labels with.
  */
-export async function renderPng(plot: Drawing, options: PngOptions = {}): Promise<Uint8Array> {
-  checkDrawing('renderPng', plot);
+export async function renderPng(plot: Picture, options: PngOptions = {}): Promise<Uint8Array> {
+  checkPicture('renderPng', plot);
   requireThat('renderPng', 'options', options, pngOptions);
   const { scale = 2, fontFiles = [], ...svgOptions } = options;
   const { Resvg } = await loadResvg();

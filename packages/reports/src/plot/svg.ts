@@ -1,10 +1,12 @@
-import { checkDrawing } from '../check/check-model.ts';
+import { drawAllocations } from '../allocations/draw.ts';
+import { checkPicture } from '../check/check-model.ts';
 import { length, oneOf, optionsOf, requireThat } from '../check/checks.ts';
-import type { Drawing } from '../model.ts';
+import type { Drawing, Picture } from '../model.ts';
 import { drawRatios } from '../ratios/draw.ts';
 import { drawRoofline } from '../roofline/draw.ts';
 import { drawRows } from '../rows/draw.ts';
 import { wantsRows } from '../rows/layout.ts';
+import { drawTimeline } from '../timeline/draw.ts';
 import { withDefaults } from './defaults.ts';
 import { drawPlot } from './draw.ts';
 import type { PlotSize } from './layout.ts';
@@ -24,12 +26,12 @@ export const svgOptionChecks = { theme: oneOf(Object.keys(PALETTES)), width: len
 const svgOptions = optionsOf(svgOptionChecks);
 
 /**
- * A drawing as a standalone SVG image, with its title and background; one of ratios is as high as its rows.
+ * A picture as a standalone SVG image, with its title and background; one of ratios, and a timeline, is as high as its rows.
  *
  * @throws ReportError for values that the axes cannot take, and for a point under a ceiling that is not there.
  */
-export function renderSvg(plot: Drawing, options: SvgOptions = {}): string {
-  checkDrawing('renderSvg', plot);
+export function renderSvg(plot: Picture, options: SvgOptions = {}): string {
+  checkPicture('renderSvg', plot);
   requireThat('renderSvg', 'options', options, svgOptions);
   const { theme = 'light', width = 720, height = 420 } = options;
   return `${draw(plot, PALETTES[theme], { width, height, standalone: true })}\n`;
@@ -40,7 +42,9 @@ export function renderInlineSvg(plot: Drawing, width: number, height: number): s
   return draw(plot, CSS_PALETTE, { width, height, standalone: false });
 }
 
-function draw(plot: Drawing, palette: Palette, size: PlotSize): string {
+function draw(plot: Picture, palette: Palette, size: PlotSize): string {
+  if (plot.kind === 'timeline') return drawTimeline(plot, palette, size);
+  if (plot.kind === 'allocations') return drawAllocations(plot, palette, size);
   if (plot.kind === 'roofline') return drawRoofline(plot, palette, size);
   if (plot.kind === 'ratios') return drawRatios(plot, palette, size);
   const drawn = withDefaults(plot);

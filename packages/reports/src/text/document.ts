@@ -1,17 +1,21 @@
 import { callable, optionsOf, requireThat, text } from '../check/checks.ts';
-import { isDrawing } from '../check/check-model.ts';
-import type { Block, Drawing, Report, Table } from '../model.ts';
+import { isPicture } from '../check/check-model.ts';
+import type { Block, Picture, Report, Table } from '../model.ts';
 import { blockTable } from '../table/block-table.ts';
 import { environmentTable } from '../table/environment-table.ts';
 import { proseIn, type ProseForm } from './prose.ts';
 
 /** Options of documents on paper. */
 export interface DocumentOptions {
-  /** Where a plot's image is, relative to the document; without it, or where it gives null, a plot is written as its table. */
-  plotPath?: (drawing: Drawing) => string | null;
+  /** Where a picture is, relative to the document; without it, or where it gives null, its table is written. */
+  plotPath?: (picture: Picture) => string | null;
 }
 
 const documentOptions = optionsOf({ plotPath: callable });
+
+export function checkDocumentOptions(owner: string, options: DocumentOptions): void {
+  requireThat(owner, 'options', options, documentOptions);
+}
 
 /** How a markup language writes a document. */
 export interface DocumentForm {
@@ -22,7 +26,7 @@ export interface DocumentForm {
   paragraph(content: string): string;
   bullets(contents: readonly string[]): string;
   table(table: Table): string;
-  figure(path: string, drawing: Drawing, caption: string): string;
+  figure(path: string, picture: Picture, caption: string): string;
   readonly end: string;
 }
 
@@ -33,12 +37,11 @@ export function writeDocument(
   form: DocumentForm,
   options: DocumentOptions,
 ): string {
-  requireThat(owner, 'options', options, documentOptions);
   const write = (prose: string) => proseIn(form.prose, prose);
   const block = (each: Block): string => {
     if (each.kind === 'note') return form.paragraph(write(each.text));
-    const path = isDrawing(each) ? (options.plotPath?.(each) ?? null) : null;
-    if (!isDrawing(each) || path === null) return form.table(blockTable(each));
+    const path = isPicture(each) ? (options.plotPath?.(each) ?? null) : null;
+    if (!isPicture(each) || path === null) return form.table(blockTable(each));
     requireThat(owner, `plotPath of '${each.id}'`, path, text);
     return form.figure(path, each, write([each.title, each.caption].filter(Boolean).join('. ')));
   };

@@ -1,6 +1,6 @@
 import { checkModel } from '../check/check-model.ts';
 import type { Report, Table } from '../model.ts';
-import { writeDocument, type DocumentForm, type DocumentOptions } from './document.ts';
+import { checkDocumentOptions, writeDocument, type DocumentForm, type DocumentOptions } from './document.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
 import { withColumnUnits } from '../table/column-units.ts';
@@ -161,6 +161,7 @@ function tableEnvironment(table: Table): string {
  */
 export function renderLatex(model: Report | Table, options: DocumentOptions = {}): string {
   checkModel('renderLatex', model);
+  checkDocumentOptions('renderLatex', options);
   return 'sections' in model
     ? writeDocument('renderLatex', model, documentForm, options)
     : tableEnvironment(model);

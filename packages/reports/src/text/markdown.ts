@@ -1,8 +1,8 @@
 import { alignmentOf, failureNotes, headingText, tableTexts } from '../table/cell-text.ts';
 import { environmentTable } from '../table/environment-table.ts';
-import { checkModel, isDrawing } from '../check/check-model.ts';
+import { checkModel, isPicture } from '../check/check-model.ts';
 import { callable, optionsOf, requireThat, text } from '../check/checks.ts';
-import type { Block, Column, Drawing, Report, Table } from '../model.ts';
+import type { Block, Column, Picture, Report, Table } from '../model.ts';
 import { blockTable } from '../table/block-table.ts';
 import { withColumnUnits } from '../table/column-units.ts';
 import { printable } from './printable.ts';
@@ -44,8 +44,8 @@ function prose(text: string): string {
 
 /** Options of `renderMarkdown`. */
 export interface MarkdownOptions {
-  /** Where a plot's image is, relative to the document; without it a plot is written as its table. */
-  plotPath?: (drawing: Drawing) => string;
+  /** Where a picture is, relative to the document; without it, or where it gives null, its table is written. */
+  plotPath?: (picture: Picture) => string | null;
 }
 
 const markdownOptions = optionsOf({ plotPath: callable });
@@ -154,8 +154,8 @@ function renderBlock(block: Block, level: number, options: MarkdownOptions): str
   if (block.kind === 'note') return [`> ${prose(block.text).replaceAll('\n', '\n> ')}`];
   const parts = [`${'#'.repeat(level)} ${escape(block.title)}`];
   if (block.caption) parts.push(prose(block.caption));
-  if (isDrawing(block) && options.plotPath) {
-    const path = options.plotPath(block);
+  const path = isPicture(block) ? (options.plotPath?.(block) ?? null) : null;
+  if (path !== null) {
     requireThat('renderMarkdown', `plotPath of '${block.id}'`, path, text);
     return [...parts, `![${escape(block.title)}](${pathUrl(path)})`];
   }

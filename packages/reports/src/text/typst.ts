@@ -1,6 +1,6 @@
 import { checkModel } from '../check/check-model.ts';
 import type { Report, Table } from '../model.ts';
-import { writeDocument, type DocumentForm, type DocumentOptions } from './document.ts';
+import { checkDocumentOptions, writeDocument, type DocumentForm, type DocumentOptions } from './document.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
 import { withColumnUnits } from '../table/column-units.ts';
@@ -102,6 +102,7 @@ function tableFigure(table: Table): string {
  */
 export function renderTypst(model: Report | Table, options: DocumentOptions = {}): string {
   checkModel('renderTypst', model);
+  checkDocumentOptions('renderTypst', options);
   return 'sections' in model
     ? writeDocument('renderTypst', model, documentForm, options)
     : tableFigure(model);

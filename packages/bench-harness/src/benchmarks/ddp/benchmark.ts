@@ -3,6 +3,7 @@ import { ddpSweep } from './parameters.ts';
 import { method, stepFindings, timePlot } from './report/findings.ts';
 import { lead } from './report/lead.ts';
 import { ddpTable, rankTable } from './report/tables.ts';
+import { passTimelines } from './report/timelines.ts';
 import { ddpResult } from './result.ts';
 
 /** Data-parallel training steps: their time, their communication, how much of it overlap hides, memory by rank. */
@@ -19,6 +20,7 @@ export const ddpBenchmark = defineBenchmark({
   findings: [stepFindings],
   sections: [
     { id: 'ddp-results', title: 'Steps', text: method, blocks: [(cells) => [ddpTable(cells)], timePlot] },
+    { id: 'ddp-passes', title: 'Passes over time', blocks: [passTimelines] },
     { id: 'ddp-ranks', title: 'Memory', blocks: [rankTable] },
   ],
 });

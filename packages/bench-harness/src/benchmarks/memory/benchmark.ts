@@ -1,10 +1,10 @@
 import { defineBenchmark } from '../define-benchmark.ts';
 import { stepSweepOf } from '../e2e/parameters.ts';
 import { memorySettings } from './parameters.ts';
-import { detailedOf, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
+import { detailedOf, forwardBeside, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
 import { lead } from './report/lead.ts';
 import { opByOpNotes } from './report/op-by-op.ts';
-import { allocationPlot, peakPlot } from './report/plots.ts';
+import { allocationPictures, allocationPlot, peakPlot } from './report/plots.ts';
 import { recomputeFinding, recomputePlot, recomputeTable } from './report/recompute.ts';
 import { largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
 import { memoryResult } from './result.ts';
@@ -21,6 +21,7 @@ export const memoryBenchmark = defineBenchmark({
   overview: [opByOpNotes],
   lead,
   findings: [recomputeFinding, peakFinding, savedFinding, overheadFinding],
+  pictures: allocationPictures,
   sections: [
     {
       id: 'memory',
@@ -51,13 +52,26 @@ export const memoryBenchmark = defineBenchmark({
     (cells) => {
       const detailed = detailedOf(cells);
       if (!detailed) return [];
+      const forward = forwardBeside(cells, detailed);
       const blocks = [liveTable, largestTable, savedTable].flatMap((table) => table(detailed));
       return [
         {
           id: 'memory-over-a-step',
           title: 'Memory over a step',
           text: [`${detailed.name}.`],
-          blocks: [allocationPlot(detailed), ...blocks],
+          blocks: [
+            ...(forward
+              ? [
+                  allocationPlot(
+                    forward,
+                    'allocations-over-a-forward-pass',
+                    'Allocations over one forward pass',
+                  ),
+                ]
+              : []),
+            allocationPlot(detailed, 'allocations-over-a-step'),
+            ...blocks,
+          ],
         },
       ];
     },

@@ -10,18 +10,20 @@ import {
   dtypeFinding,
   lossFinding,
   memoryFinding,
+  normFinding,
   speedFindings,
 } from './report/findings.ts';
 import { lead } from './report/lead.ts';
 import { listFindings } from './report/listed-findings.ts';
 import { cellsOf, type PrecisionCells } from './report/measured.ts';
-import { lossPlot, speedPlot } from './report/plots.ts';
+import { lossPlot, normPlot, speedPlot } from './report/plots.ts';
 import {
   accumulationTable,
   accuracyTable,
   compiledSpeedTable,
   dtypeTable,
   lossTable,
+  normTable,
   speedTable,
 } from './report/tables.ts';
 
@@ -41,7 +43,7 @@ export const precisionBenchmark = defineBenchmark({
   lead,
   findings: [
     ...[speedFindings, memoryFinding, accuracyFinding],
-    ...[accumulationFinding, lossFinding, dtypeFinding],
+    ...[accumulationFinding, lossFinding, dtypeFinding, normFinding],
   ],
   sections: [
     {
@@ -55,6 +57,12 @@ export const precisionBenchmark = defineBenchmark({
       title: 'Dtypes',
       text: ['Autocast casts by the op: parameters and gradients stay float32.'],
       blocks: [dtypeTable],
+    },
+    {
+      id: 'study-norms',
+      title: 'Norms',
+      text: ['What becomes of LayerNorm and RMSNorm where each op of them is rounded to the low dtype.'],
+      blocks: [normPlot, normTable],
     },
     {
       id: 'study-accuracy',
@@ -83,6 +91,8 @@ function describePrecisionCell(cell: PrecisionCell): string {
       return 'accumulation';
     case 'dtypes':
       return `dtypes of a toy model · ${cell.dtype}`;
+    case 'norms':
+      return `norms · ${cell.dtype}`;
     case 'loss':
       return ['loss curve', ...cellWords(lossParameters, cell)].join(' · ');
     case 'accuracy':

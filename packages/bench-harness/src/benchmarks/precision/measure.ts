@@ -6,6 +6,7 @@ import { runPythonProgram } from '../../peer/python-program.ts';
 import { measureAccuracy } from './accuracy.ts';
 import { accumulate } from './accumulation.ts';
 import { lossCurve } from './loss-curve.ts';
+import { normErrors } from './norms.ts';
 import type { LowDType, PrecisionCell, PrecisionResult, PrecisionSettings, ToyDtypes } from './parameters.ts';
 import { readToyDtypes } from './toy-model.ts';
 
@@ -25,6 +26,8 @@ export async function measurePrecision(
       const torch = peer && (await torchDtypes(device, cell.dtype));
       return { study: 'dtypes', ours: readToyDtypes(device, cell.dtype), torch };
     }
+    case 'norms':
+      return { study: 'norms', errors: normErrors(device, cell.dtype, seed) };
     case 'accuracy':
       return measureAccuracy(cell, device, seed);
     case 'loss': {

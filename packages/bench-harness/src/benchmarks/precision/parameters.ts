@@ -19,7 +19,7 @@ const lowDtypes = ['float16', 'bfloat16'] as const;
 export type LowDType = (typeof lowDtypes)[number];
 
 /** The parts of the study of mixed precision. */
-export const studies = ['accumulation', 'dtypes', 'accuracy', 'loss', 'speed'] as const;
+export const studies = ['accumulation', 'dtypes', 'norms', 'accuracy', 'loss', 'speed'] as const;
 
 export const precisionSettings = {
   ...stepSettings,
@@ -40,6 +40,7 @@ export const lossParameters = {
 export const precisionCell = z.discriminatedUnion('study', [
   z.object({ study: z.literal('accumulation') }),
   z.object({ study: z.literal('dtypes'), dtype: z.enum(lowDtypes) }),
+  z.object({ study: z.literal('norms'), dtype: z.enum(lowDtypes) }),
   e2eCell.extend({ study: z.literal('accuracy'), dtype: z.enum(lowDtypes) }),
   cellSchema(lossParameters).extend({ study: z.literal('loss') }),
   e2eCell.extend({ study: z.literal('speed') }),
@@ -54,12 +55,25 @@ export type ToyDtypes = Record<(typeof toyTensors)[number], string>;
 
 const toyDtypes = z.record(z.enum(toyTensors), z.string());
 
+/** What is calculated of a norm; the ops of norms calculate their statistics in float32. */
+export const normParts = ['squares', 'statistics', 'output', 'output, statistics in float32'] as const;
+const normError = z.object({
+  norm: z.enum(['LayerNorm', 'RMSNorm']),
+  part: z.enum(normParts),
+  /** Mean and standard deviation of the inputs. */
+  magnitude: z.number(),
+  /** Relative to float64; NaN where a value overflows. */
+  offBy: divergingNumber,
+});
+export type NormError = z.infer<typeof normError>;
+
 export const precisionResult = z.discriminatedUnion('study', [
   z.object({
     study: z.literal('accumulation'),
     sums: z.array(z.object({ device: z.string(), experiment: z.string(), sum: z.number() })),
   }),
   z.object({ study: z.literal('dtypes'), ours: toyDtypes, torch: toyDtypes.nullable() }),
+  z.object({ study: z.literal('norms'), errors: z.array(normError) }),
   z.object({
     study: z.literal('accuracy'),
     torch: z.string(),
@@ -99,6 +113,7 @@ function expandPrecisionCells(parameters: z.output<typeof sweep.parameters>): Pr
   const cells: Record<(typeof studies)[number], () => PrecisionCell[]> = {
     accumulation: () => [{ study: 'accumulation' }],
     dtypes: () => low.map((each) => ({ study: 'dtypes', dtype: each })),
+    norms: () => low.map((each) => ({ study: 'norms', dtype: each })),
     accuracy: () => (peer === null ? [] : accuracy()),
     loss: () => combinations({ study: ['loss' as const], dtype, execution }),
     speed: () => expandCells(parameters).map((cell) => ({ ...cell, study: 'speed' })),

@@ -33,6 +33,15 @@ export const pytorchAttention: Problem = {
       ...{ secondsPerCell: { full: 12, quick: 12 }, wanted: 2 },
       shows: ['pass-times', 'memory-need'],
     },
+    {
+      name: 'pytorch_attention.beside_pytorch',
+      words: {
+        full: 'flash --attention plain,flash --batch 8 --head-dim 16,32,64,128 --sequence 1024,4096,8192,16384 --dtype float32,bfloat16 --peer torch --peer-attention plain,compiled',
+        quick: null,
+      },
+      ...{ secondsPerCell: { full: 20, quick: 20 }, wanted: 3 },
+      shows: ['forward-times', 'backward-times', 'both-times'],
+    },
   ],
   answers: [
     {
@@ -52,6 +61,31 @@ export const pytorchAttention: Problem = {
           : `The longest that plain attention's forward and backward passes could be measured at: ${told.join('; ')}.`;
       },
     },
+    ...(['forward', 'backward'] as const).map((pass) => ({
+      of: `pytorch_attention.beside_pytorch/${pass}-times`,
+      numbers: ['medianMs'],
+      say(rows: readonly AnsweringRow[]) {
+        const ours = (row: AnsweringRow) => row.text('side') === 'ours' && row.text('attention') === 'plain';
+        const told = (['plain', 'compiled'] as const).flatMap((attention) => {
+          const pairs = pairsOf(
+            rows,
+            ['headDimension', 'sequence', 'batch', 'dtype'],
+            ours,
+            (row) => row.text('side') === 'torch' && row.text('attention') === attention,
+          );
+          if (pairs.length === 0) return [];
+          const ratios = pairs.map(([own, theirs]) => own.number('medianMs') / theirs.number('medianMs'));
+          const slower = ratios.filter((ratio) => ratio > 1).length;
+          return [
+            `of PyTorch's ${attention === 'plain' ? 'eager' : 'compiled'} plain attention ${ratioWords(ratios)} ` +
+              `(slower in ${slower} of ${ratios.length} cells)`,
+          ];
+        });
+        return told.length === 0
+          ? null
+          : `Our plain attention, eager, takes ${pass} of the time ${told.join(', ')}.`;
+      },
+    })),
     {
       of: 'pytorch_attention*/memory-need',
       numbers: ['neededBytes', 'neededPeakBytes', 'sequence'],
@@ -221,6 +255,15 @@ export const flashBenchmarking: Problem = {
       ],
     },
     {
+      name: 'flash_benchmarking.tiles',
+      words: {
+        full: 'flash --tile 16,32,64,128,256 --heads 16 --head-dim 64 --sequence 16384 --dtype bfloat16',
+        quick: 'flash --tile 16,64,256 --sequence 256 --dtype float32 --repeat-ms 30 --warmup-ms 5',
+      },
+      ...{ secondsPerCell: { full: 8, quick: 2 }, wanted: 2 },
+      shows: ['tiles'],
+    },
+    {
       name: 'flash_benchmarking.leaderboard',
       words: { full: 'flash --leaderboard --attention flash', quick: null },
       ...{ secondsPerCell: { full: 8, quick: 8 }, wanted: 1 },
@@ -253,6 +296,33 @@ export const flashBenchmarking: Problem = {
         return `As fast as plain attention, ${what}, FlashAttention is in the geometric mean: ${told.join('; ')}.`;
       },
     })),
+    {
+      of: 'flash_benchmarking.tiles/tiles',
+      numbers: ['medianMs', 'tileQueries', 'tileKeys'],
+      say(rows) {
+        const told = [...Map.groupBy(rows, (row) => row.text('headDimension'))].map(([headDimension, of]) => {
+          const [fastest, slowest] = [best(of, 'medianMs'), worst(of, 'medianMs')];
+          const said = (row: AnsweringRow) =>
+            `${row.number('tileQueries')} × ${row.number('tileKeys')} (${formatDuration(row.number('medianMs'))})`;
+          return `at d ${headDimension} ${said(fastest)} and ${said(slowest)}`;
+        });
+        return `The fastest and the slowest tile of queries × keys that fit, forward: ${told.join('; ')}.`;
+      },
+    },
+    {
+      of: 'flash_benchmarking.tiles/tiles',
+      numbers: ['sharedBytes', 'registersPerThread', 'localBytesPerThread'],
+      say(rows) {
+        const spilled = rows.filter((row) => row.number('localBytesPerThread') > 0).length;
+        return (
+          `Tiles take ${formatBytes(best(rows, 'sharedBytes').number('sharedBytes'))} to ` +
+          `${formatBytes(worst(rows, 'sharedBytes').number('sharedBytes'))} of shared memory and ` +
+          `${best(rows, 'registersPerThread').number('registersPerThread')} to ` +
+          `${worst(rows, 'registersPerThread').number('registersPerThread')} registers a thread; ${spilled} of ${rows.length} spill, ` +
+          `at most ${formatBytes(worst(rows, 'localBytesPerThread').number('localBytesPerThread'))} a thread.`
+        );
+      },
+    },
     {
       of: 'flash_benchmarking.leaderboard/both-times',
       numbers: ['medianMs', 'teraflopsPerSecond'],

@@ -14,7 +14,7 @@ export const distributedCommunication: Problem = {
       name: 'distributed_communication_single_node.nccl',
       words: { full: 'allreduce --backend nccl --size 1MB,10MB,100MB,1GB --device cuda', quick: null },
       ...{ secondsPerCell: { full: 10, quick: 10 }, wanted: 1, gpus: 2 },
-      shows: ['collectives', 'time-by-size', 'busbw-by-size', 'latency-and-bandwidth'],
+      shows: ['collectives', 'latency-and-bandwidth'],
     },
     {
       name: 'distributed_communication_single_node.gloo',
@@ -23,9 +23,10 @@ export const distributedCommunication: Problem = {
         quick: 'allreduce --backend gloo --size 1MB,10MB --nproc 2 --rounds 3',
       },
       ...{ secondsPerCell: { full: 15, quick: 8 }, wanted: 2 },
-      shows: ['collectives', 'time-by-size', 'busbw-by-size', 'latency-and-bandwidth'],
+      shows: ['collectives', 'latency-and-bandwidth'],
     },
   ],
+  together: ['time-by-size', 'time-by-ranks', 'busbw-by-size'],
   answers: [
     {
       of: 'distributed_communication_single_node.*/collectives',

@@ -1,7 +1,7 @@
-import { formatBytes, formatRatio } from '@roofline/reports';
+import { formatBytes, formatNumber, formatPercent, formatRatio } from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
 import type { Problem } from '../problem.ts';
-import { pairsOf, ratioWords } from '../in-words.ts';
+import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
 
 const sizes = 'small,medium,large,xl,2.7b';
 
@@ -58,6 +58,15 @@ export const benchmarkingMixedPrecision: Problem = {
       shows: ['dtypes'],
     },
     {
+      name: 'benchmarking_mixed_precision.norms',
+      words: {
+        full: 'precision --study norms --dtype float16,bfloat16',
+        quick: 'precision --study norms --dtype float16,bfloat16',
+      },
+      ...{ secondsPerCell: { full: 3, quick: 3 }, wanted: 1 },
+      shows: ['norms', 'norm-errors'],
+    },
+    {
       name: 'benchmarking_mixed_precision.times',
       words: {
         full: `precision --study speed --size ${sizes} --context 256 --dtype float32,bfloat16 --warmup 5 --steps 10`,
@@ -87,6 +96,28 @@ export const benchmarkingMixedPrecision: Problem = {
         return told.length === 0 ? null : `Under autocast to bfloat16: ${told.join(', ')}.`;
       },
     },
+    ...(['float16', 'bfloat16'] as const).map((dtype) => ({
+      of: 'benchmarking_mixed_precision.norms/norms',
+      numbers: ['magnitude', dtype],
+      say(rows: Parameters<Problem['answers'][number]['say']>[0]) {
+        const of = (part: string) => rows.filter((row) => row.text('part') === part);
+        const [output, mended] = [of('output'), of('output, statistics in float32')];
+        if (output.length === 0 || mended.length === 0) return null;
+        const [good, bad] = [worst(mended, dtype), worst(output, dtype)];
+        const lost = output.filter((row) => row.number(dtype) > 0.5);
+        const firstLost = lost.length === 0 ? null : best(lost, 'magnitude');
+        const why =
+          firstLost === null
+            ? 'at no magnitude is it lost'
+            : `from inputs of ${formatNumber(firstLost.number('magnitude'), 1)} on it is lost, since squares beyond the range of the ` +
+              'dtype spoil the statistics';
+        return (
+          `Calculated in ${dtype} alone the output of norms is off by up to ${formatPercent(bad.number(dtype))} ` +
+          `(${bad.text('norm')}, inputs of ${formatNumber(bad.number('magnitude'), 1)}); ${why}. With statistics in float32 it is off by ` +
+          `at most ${formatPercent(good.number(dtype))}, whatever the magnitude.`
+        );
+      },
+    })),
     {
       of: 'benchmarking_mixed_precision.times/speed',
       numbers: ['speedUp'],

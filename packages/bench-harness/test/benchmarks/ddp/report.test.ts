@@ -141,6 +141,28 @@ describe('the profiled passes', () => {
     expect(overlapOf([span(1, 2)], [])).toEqual({ communicationUs: 0, hiddenUs: 0 });
   });
 
+  it('are one timeline a cell, by one clock, each rank with its communication below it', () => {
+    const result = {
+      ...joinRanks([ofRank(0), ofRank(1)]),
+      profiledPasses: [{ status: 'failed', error: 'no CUPTI' } as const, profiledPass(1), profiledPass(3)],
+    };
+    const records = (['naive', 'overlap'] as const).map((mode) =>
+      toyRecord({}, { benchmark: 'ddp', parameters: { ...cell, mode }, result }),
+    );
+    const blocks = ddpBenchmark.toReport(records).sections.flatMap((section) => section.blocks);
+    const timelines = blocks.filter((block) => block.kind === 'timeline');
+    expect(new Set(timelines.map(({ id }) => id)).size).toBe(2);
+    const { tracks } = timelines[0]!;
+    expect(tracks.map(({ name }) => name)).toEqual(['rank 1', 'communication', 'rank 2', 'communication']);
+    expect(tracks[2]!.slices[0]).toEqual({
+      ...{ name: 'MatMul', category: 'computation', startUs: 2000, durationUs: 6000 },
+    });
+    expect(tracks[3]!.slices.map(({ startUs, category }) => [startUs, category])).toEqual([
+      [7000, 'communication'],
+      [10_000, 'communication'],
+    ]);
+  });
+
   it('are in one trace, a process per rank, by one clock', () => {
     const { traceEvents } = ddpTrace([
       { status: 'failed', error: 'no CUPTI' },

@@ -111,6 +111,7 @@ describe('roofline memory on the CPU', () => {
     expect(blocks.map((block) => block.id)).toEqual([
       'memory-sweep',
       'peak-by-context',
+      'allocations-over-a-forward-pass',
       'allocations-over-a-step',
       'live-at-the-peak',
       'largest-allocations',

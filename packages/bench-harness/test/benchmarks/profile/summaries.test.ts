@@ -5,6 +5,7 @@ import {
   matmulShares,
   stepTimes,
   topKernel,
+  topsOfPhases,
 } from '../../../src/benchmarks/profile/report/shares.ts';
 import type { ProfileResult } from '../../../src/benchmarks/profile/result.ts';
 import { kernelSummary, rangeSummary } from '../../../src/benchmarks/profile/report/summaries.ts';
@@ -122,5 +123,13 @@ describe('shares', () => {
     expect(topKernel(spans, ['forward'], 2)).toEqual({ name: 'gemm', share: 10 / 18, instances: 1 });
     expect(topKernel(spans, ['forward', 'backward'], 2)).toMatchObject({ name: 'gemm', instances: 2 });
     expect(topKernel(spans, ['optimizer'], 2)).toBeNull();
+  });
+
+  it('names the top kernel of the phases that there are, among all of their kernels', () => {
+    // There is no optimizer, and so no whole step.
+    expect(topsOfPhases(spans, 2)).toEqual([
+      { phase: 'forward', name: 'gemm', share: 10 / 18, instances: 1, kernels: 3 },
+      expect.objectContaining({ phase: 'forward and backward', name: 'gemm', instances: 2, kernels: 4 }),
+    ]);
   });
 });

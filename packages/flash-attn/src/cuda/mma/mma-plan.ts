@@ -1,4 +1,5 @@
-import { byteSize } from '@roofline/tensor-core';
+import { DeviceError, byteSize } from '@roofline/tensor-core';
+import { type FlashTile, warpsOf } from '../flash-tile.ts';
 import type { KernelProblem } from '../kernel-problem.ts';
 import {
   type Candidates,
@@ -114,6 +115,30 @@ export function planMmaForward(problem: KernelProblem): MmaForwardPlan | null {
   });
   const tile = chooseTile(fitted, problem);
   return tile && { family: 'mma', forward: { ...tile, splits: splitsOf(tile, problem) } };
+}
+
+/**
+ * The forward kernel with a tile that was chosen by hand, one block on a multiprocessor and every key in one. Throws a DeviceError
+ * for a problem that the kernel does not take, and where the GPU has no room for the tile.
+ */
+export function planMmaTile(problem: KernelProblem, tile: FlashTile): MmaForwardPlan {
+  const { dtype, maxSharedBytesPerBlock } = problem;
+  if (!isForMma(problem))
+    throw new DeviceError(
+      `flashAttention: tiles are chosen of kernels on tensor cores, from compute capability 8.0 on and of float32 or 16-bit ` +
+        `types; ${dtype} at compute capability ${problem.computeCapability / 10} has none.`,
+    );
+  const headDimension = roundUp(problem.headDimension, headDimensionStep);
+  const { queries, keys } = tile;
+  const sharedBytes = mmaForwardSharedBytes({ queries, keys, headDimension }, byteSize(dtype));
+  if (sharedBytes > maxSharedBytesPerBlock)
+    throw new DeviceError(
+      `flashAttention: a tile of ${queries} queries and ${keys} keys takes ${sharedBytes} bytes of shared memory in ${dtype} with ` +
+        `head dimension ${problem.headDimension}, and this GPU has ${maxSharedBytesPerBlock} for a block; take a smaller one.`,
+    );
+  const one = { blocksPerMultiprocessor: 1, isHeld: false, splits: 1 } as const;
+  const sizes = { queries, keys, headDimension, warps: warpsOf(tile), products: productsOf(problem) };
+  return { family: 'mma', forward: { ...sizes, ...one } };
 }
 
 /** As many as fill the multiprocessors, where the tiles of queries do not, with enough keys for each. */

@@ -40,12 +40,23 @@ function passColumns(pass: Pass, label: string): Column[] {
   ];
 }
 
+/** Null where the backward pass was timed by itself. */
+function backwardByDifference(each: MeasuredAttention): number | null {
+  if (timeOf(each, 'backward')) return null;
+  return timeOf(each, 'both')!.time.median - timeOf(each, 'forward')!.time.median;
+}
+
 /** What is compared across a row. */
 const held = { unitGroup: 'held' } as const;
 
 const times: readonly Column[] = [
   ...passColumns('forward', 'Forward'),
   ...passColumns('backward', 'Backward'),
+  column.ms('backwardDifferenceMs', 'Backward, by difference', backwardByDifference, {
+    ...{ shown: 'filled' },
+    description:
+      'Of a compiled cell, whose program runs both passes as one: the median of both less that of the forward pass.',
+  }),
   ...passColumns('both', 'Forward and backward'),
   column.bytes('beforeBackwardBytes', 'Before backward', ({ result }) => result.memory.beforeBackwardBytes, {
     ...{ ...held, description: 'Bytes that tensors hold between the forward and the backward pass.' },

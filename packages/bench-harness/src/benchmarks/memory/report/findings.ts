@@ -1,4 +1,5 @@
 import { formatBytes, formatPercent, formatRatio } from '@roofline/reports';
+import { canonicalJson } from '../../../records/json.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import { ratioRange } from '../../../report/ratio-chart.ts';
 import { stepNames } from '../../e2e/parameters.ts';
@@ -14,6 +15,13 @@ function highest(cells: readonly MeasuredMemory[]): MeasuredMemory | undefined {
 export function detailedOf(cells: Cells): MeasuredMemory | undefined {
   const measured = measuredOf(cells);
   return highest(measured.filter(({ cell }) => cell.mode !== 'forward')) ?? highest(measured);
+}
+
+/** The forward pass of the same model, context and dtype, to stand beside the step. */
+export function forwardBeside(cells: Cells, { cell }: MeasuredMemory): MeasuredMemory | undefined {
+  if (cell.mode === 'forward') return undefined;
+  const wanted = canonicalJson({ ...cell, mode: 'forward' });
+  return measuredOf(cells).find((each) => canonicalJson(each.cell) === wanted);
 }
 
 export function peakFinding(cells: Cells): string[] {

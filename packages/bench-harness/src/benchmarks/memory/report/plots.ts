@@ -1,6 +1,8 @@
 import { formatBytes, type AllocationPlot, type Plot } from '@roofline/reports';
+import { measuredOf } from '../../../report/measurement.ts';
 import { plotsOf, seriesOf } from '../../../report/series.ts';
 import { stepNames } from '../../e2e/parameters.ts';
+import { snapshotName } from '../parameters.ts';
 import { allocationsOf } from '../timeline.ts';
 import type { MeasuredMemory, MemoryMeasurement } from './tables.ts';
 
@@ -26,13 +28,26 @@ export function peakPlot(cells: readonly MemoryMeasurement[]): Plot[] {
   });
 }
 
-export function allocationPlot({ result: { timeline }, name }: MeasuredMemory): AllocationPlot {
+/** What a step holds over time. */
+export function allocationPlot(
+  { result: { timeline }, name }: MeasuredMemory,
+  id: string,
+  title = 'Allocations over one step',
+): AllocationPlot {
   const { count, largestBytes } = timeline.omitted;
   const left = count > 0 ? `. Left out: ${count} allocations of at most ${formatBytes(largestBytes)}.` : '';
   return {
-    ...{ kind: 'allocations', id: 'allocations-over-a-step', title: 'Allocations over one step' },
+    ...{ kind: 'allocations', id, title },
     caption: `${name}${left}`,
     allocations: allocationsOf(timeline),
     reserved: timeline.reserved,
   };
+}
+
+/** Of every cell: what a forward pass and a whole step hold, context by context. */
+export function allocationPictures(cells: readonly MemoryMeasurement[]): AllocationPlot[] {
+  return measuredOf(cells).map((each) => {
+    const title = each.cell.mode === 'forward' ? 'Memory of a forward pass' : 'Memory of a whole step';
+    return allocationPlot(each, snapshotName(each.cell).replace(/\.pickle$/, ''), title);
+  });
 }

@@ -1,4 +1,4 @@
-import { formatRatio } from '@roofline/reports';
+import { formatNumber, formatPercent, formatRatio } from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
 import { cellWords } from '../../../parameters/cell-names.ts';
 import { pairsBy } from '../../../report/measurement.ts';
@@ -7,6 +7,9 @@ import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
 import { lossParameters, toyTensors } from '../parameters.ts';
 import { cellsOf, measuredIn, modelNames, speedsOf, type PrecisionCells, type Speed } from './measured.ts';
 import { formatSum, gradientRatio } from './tables.ts';
+
+/** An output that is off by as much says nothing of its input. */
+const LOST = 0.5;
 
 export function accumulationFinding(cells: PrecisionCells): string[] {
   return measuredIn('accumulation', cells).flatMap(({ result }) => {
@@ -36,6 +39,21 @@ export function dtypeFinding(cells: PrecisionCells): string[] {
       ? `Autocast to ${dtypes} gives all ${toyTensors.length} tensors of the toy model PyTorch's dtypes.`
       : `Autocast departs from PyTorch's dtypes in the toy model: ${listSome(unlike)}.`,
   ];
+}
+
+/** From which magnitude on the output is lost, and how far off it is elsewhere. */
+export function normFinding(cells: PrecisionCells): string[] {
+  return measuredIn('norms', cells).map(({ cell, result: { errors } }) => {
+    const outputs = errors.filter(({ part }) => part === 'output');
+    const lost = outputs.filter(({ offBy }) => Number.isNaN(offBy) || offBy > LOST);
+    const kept = outputs.filter((each) => !lost.includes(each)).map(({ offBy }) => offBy);
+    const at = [...new Set(lost.map(({ magnitude }) => formatNumber(magnitude, 1)))].join(', ');
+    const words = [
+      ...(kept.length > 0 ? [`is off by at most **${formatPercent(Math.max(...kept))}**`] : []),
+      ...(at === '' ? [] : [`is lost for inputs of ${at}`]),
+    ];
+    return `Calculated in ${cell.dtype} alone the output of norms ${words.join(', and ')}.`;
+  });
 }
 
 export function accuracyFinding(cells: PrecisionCells): string[] {

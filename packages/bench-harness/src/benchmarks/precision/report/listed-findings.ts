@@ -1,8 +1,15 @@
-import { formatDuration, formatRatio, type Row, type Table } from '@roofline/reports';
+import {
+  formatDuration,
+  formatNumber,
+  formatPercent,
+  formatRatio,
+  type Row,
+  type Table,
+} from '@roofline/reports';
 import type { Finding } from '../../../report/findings-table.ts';
 import { cellWords } from '../../../parameters/cell-names.ts';
 import { lossParameters } from '../parameters.ts';
-import { cellsOf, modelNames, speedsOf, type PrecisionCells } from './measured.ts';
+import { cellsOf, measuredIn, modelNames, speedsOf, type PrecisionCells } from './measured.ts';
 import { accumulationTable, accuracyTable, dtypeTable, lossTable, speedTable } from './tables.ts';
 
 type Cell = PrecisionCells[number];
@@ -13,6 +20,7 @@ export function listFindings(cells: PrecisionCells): Finding[] {
     ...unmeasured(cells),
     ...sums(cells),
     ...dtypes(cells),
+    ...norms(cells),
     ...accuracies(cells),
     ...losses(cells),
     ...speeds(cells),
@@ -29,10 +37,16 @@ function entry(each: Pick<Cell, 'record'>, finding: Omit<Finding, 'record' | 'ce
 function unmeasured(cells: PrecisionCells): Finding[] {
   return cells.flatMap((each) => {
     const { cell, result } = each;
-    if (result !== null || (cell.study !== 'accumulation' && cell.study !== 'dtypes')) return [];
-    const dtype = cell.study === 'dtypes' ? { dtype: cell.dtype } : {};
+    if (result !== null || !isOfParts(cell)) return [];
+    const dtype = cell.study === 'accumulation' ? {} : { dtype: cell.dtype };
     return [entry(each, { study: cell.study, what: 'all', ...dtype, finding: null, row: {} })];
   });
+}
+
+type OfParts = 'accumulation' | 'dtypes' | 'norms';
+
+function isOfParts(cell: Cell['cell']): cell is Extract<Cell['cell'], { study: OfParts }> {
+  return cell.study === 'accumulation' || cell.study === 'dtypes' || cell.study === 'norms';
 }
 
 function sums(cells: PrecisionCells): Finding[] {
@@ -54,6 +68,16 @@ function dtypes(cells: PrecisionCells): Finding[] {
         ...{ finding: String(row[dtype]), row: {} },
       }),
     ),
+  );
+}
+
+function norms(cells: PrecisionCells): Finding[] {
+  return measuredIn('norms', cells).flatMap((each) =>
+    each.result.errors.map((row) => {
+      const finding = Number.isNaN(row.offBy) ? 'overflows' : `off by ${formatPercent(row.offBy)}`;
+      const what = `${row.norm}, ${row.part}, inputs of ${formatNumber(row.magnitude, 1)}`;
+      return entry(each, { study: 'norms', what, dtype: each.cell.dtype, finding, row: { ...row } });
+    }),
   );
 }
 

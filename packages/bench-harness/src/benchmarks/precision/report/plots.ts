@@ -17,6 +17,29 @@ export function lossPlot(cells: PrecisionCells): Plot[] {
   });
 }
 
+/** The output of each norm, calculated in the dtype alone: where the line ends a value overflows. */
+export function normPlot(cells: PrecisionCells): Plot[] {
+  const outputs = measuredIn('norms', cells).flatMap(({ record, cell, result }) =>
+    result.errors
+      .filter(({ part }) => part === 'output' || part === 'statistics')
+      .map((each) => ({ record, cell, ...each, dtype: cell.dtype })),
+  );
+  return plotsOf({
+    ...{ id: 'norm-errors', title: 'Error of norms by magnitude of the input', marks: 'line' },
+    caption: 'Each op in the dtype alone; relative to float64.',
+    x: { label: 'Mean and standard deviation of the input', scale: 'log' },
+    y: { label: 'Relative error', scale: 'log' },
+    series: seriesOf(
+      {
+        name: ({ norm, part, dtype }) => `${norm}, ${part}, ${dtype}`,
+        x: ({ magnitude }) => magnitude,
+        y: ({ offBy }) => (offBy > 0 ? offBy : null),
+      },
+      outputs,
+    ),
+  });
+}
+
 export function speedPlot(cells: PrecisionCells): Plot[] {
   const low = speedsOf(cells).filter(({ cell, speedUp }) => cell.dtype !== 'float32' && speedUp !== null);
   const names = modelNames(low);

@@ -3,7 +3,7 @@ import { tablesOf, type ColumnOf, type RowItem } from '../../../report/declared-
 import { column, medianColumn, peakColumn } from '../../../report/standard-columns.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
 import { compiledTable } from '../../e2e/report/tables.ts';
-import { lossParameters, toyTensors } from '../parameters.ts';
+import { lossParameters, toyTensors, type NormError } from '../parameters.ts';
 import {
   cellsOf,
   measuredIn,
@@ -66,6 +66,31 @@ export function dtypeTable(cells: PrecisionCells): Table[] {
       ],
     },
     first ? toyTensors.map((tensor) => ({ record: first.record, cell: {}, tensor })) : [],
+  );
+}
+
+/** One row a norm, part and magnitude; one column a dtype. */
+export function normTable(cells: PrecisionCells): Table[] {
+  const measured = measuredIn('norms', cells);
+  const [first] = measured;
+  const errorOf = (errors: readonly NormError[], { norm, part, magnitude }: NormError) =>
+    errors.find((each) => each.norm === norm && each.part === part && each.magnitude === magnitude)?.offBy;
+  return tablesOf<NormError & RowItem>(
+    {
+      ...{ id: 'norms', title: 'Norms in low precision' },
+      caption:
+        'Errors relative to float64, of inputs whose mean and standard deviation are the magnitude. Each op rounds its result, but ' +
+        'for the last part. Without a number a value overflowed.',
+      columns: [
+        column.text('norm', 'Norm'),
+        column.text('part', 'Part', { emphasis: 'strong' }),
+        column.number('magnitude', 'Inputs', { digits: 1 }),
+        ...measured.map(({ cell: { dtype }, result: { errors } }) =>
+          column.number<NormError & RowItem>(dtype, dtype, (row) => errorOf(errors, row), { digits: 2 }),
+        ),
+      ],
+    },
+    first ? first.result.errors.map((each) => ({ record: first.record, cell: {}, ...each })) : [],
   );
 }
 

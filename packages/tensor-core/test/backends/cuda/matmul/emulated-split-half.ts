@@ -40,7 +40,12 @@ function withoutTensorCores(context: CudaContext): CudaContext {
     if (!specs.has(spec)) specs.set(spec, { source, headers, name, parameters, defines: { ...defines } });
     const emulated = context.kernel(specs.get(spec)!);
     // It needs no shared memory.
-    return { name, launch: (grid, blockSize, _, values) => emulated.launch(grid, blockSize, 0, values) };
+    const resources = () => emulated.resources();
+    return {
+      name,
+      resources,
+      launch: (grid, blockSize, _, values) => emulated.launch(grid, blockSize, 0, values),
+    };
   };
   return {
     properties: context.properties,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { colorGroups } from '../../src/html/color-groups.ts';
+import { colorGroups } from '../../src/plot/color-groups.ts';
 
 const part = (name: string, weight: number, category?: string) => ({ name, weight, category });
 

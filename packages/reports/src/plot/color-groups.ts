@@ -1,5 +1,3 @@
-import { escapeXml } from '../text/xml.ts';
-
 /** The palette has as many colours; the last one is a grey. */
 const COLORS = 6;
 
@@ -35,12 +33,4 @@ export function colorGroups(
     },
     legend,
   };
-}
-
-export function legendHtml({ legend }: ColorGroups): string {
-  if (legend.length === 0) return '';
-  const items = legend.map(
-    ({ label, color }) => `<li><i style="background: var(--series-${color})"></i>${escapeXml(label)}</li>`,
-  );
-  return `<ul class="legend">${items.join('')}</ul>`;
 }
