@@ -45,6 +45,21 @@ export {
 } from './model/parameter-count.ts';
 export { type PresetName, presetConfig, presetNames, presets } from './model/presets.ts';
 export { PositionEmbedding } from './layers/position-embedding.ts';
+export { PretrainedConfigError } from './pretrained/config-fields.ts';
+export type { GenerationDefaults } from './pretrained/generation-config.ts';
+export {
+  type LoadPretrainedOptions,
+  type PretrainedModel,
+  loadPretrained,
+} from './pretrained/load-pretrained.ts';
+export {
+  type ModelType,
+  type PretrainedConfig,
+  type PretrainedConfigOptions,
+  modelTypes,
+  readPretrainedConfig,
+} from './pretrained/read-config.ts';
+export { type SavePretrainedOptions, savePretrained } from './pretrained/save-pretrained.ts';
 export { RMSNorm } from './layers/rms-norm.ts';
 export { RotaryEmbedding, type RotaryOptions } from './layers/rope.ts';
 export type { RopeScaling } from './layers/rope-scaling.ts';

@@ -48,7 +48,7 @@ const tokenFile = () => {
 };
 /** A file of the name 'a', which a hostile path would write. */
 const undo = () => {
-  for (const written of [path, 'a']) rmSync(written, { force: true });
+  for (const written of [path, 'a']) rmSync(written, { force: true, recursive: true });
 };
 const generateOptions = () => ({
   ...{ maxNewTokens: 1, stopToken: 0, seed: 0, useCache: true, windowStride: 1, compile: false },
@@ -63,12 +63,21 @@ const samplingLegal = (at: number) => ({
 const generateLegal = {
   ...samplingLegal(2),
   '2.maxNewTokens': 'undefined 5 Infinity',
-  '2.stopToken': 'undefined',
+  '2.stopToken': 'undefined []',
   '2.seed': 'undefined 5',
   '2.useCache': 'undefined',
   '2.windowStride': 'undefined 5',
   '2.compile': 'undefined',
 };
+const llama = join(import.meta.dirname, 'pretrained', 'golden', 'llama');
+const loadOptions = () =>
+  ({
+    device: 'cpu',
+    dtype: 'float32',
+    attention: transformer.plainAttention,
+    recompute: 'none',
+    contextLength: 8,
+  }) as const;
 /** Of the file that is not there. */
 const missing = 'SafetensorsFile|^a cannot be opened';
 const missingTokens = 'TokenFile|^a cannot be opened';
@@ -302,6 +311,29 @@ const table: HostileTable = {
   },
   'new SafetensorsError': error,
   'new StateError': error,
+  'new PretrainedConfigError': error,
+  readPretrainedConfig: {
+    args: () => [llama, { contextLength: 8 }],
+    legal: { 1: 'undefined {}', '1.contextLength': 'undefined 5' },
+    named: 'readPretrainedConfig|^a cannot be read',
+  },
+  loadPretrained: {
+    args: () => [llama, loadOptions()],
+    legal: {
+      1: 'undefined {}',
+      ...Object.fromEntries(Object.keys(loadOptions()).map((name) => [`1.${name}`, 'undefined'])),
+      '1.contextLength': 'undefined 5',
+      '1.attention': 'undefined fn',
+      '1.recompute': 'undefined 5',
+    },
+    named: 'loadPretrained|TransformerLM|readPretrainedConfig',
+  },
+  savePretrained: {
+    args: () => [transformer.loadPretrained(llama).model, path, { from: llama }],
+    legal: { 1: 'a', 2: 'undefined {}', '2.from': 'undefined' },
+    named: 'savePretrained|a/config.json cannot be read',
+    undo,
+  },
   'new SafetensorsFile': { args: () => [file()], named: missing, undo },
   'SafetensorsFile#read': {
     args: () => [new transformer.SafetensorsFile(file()), 'a'],
