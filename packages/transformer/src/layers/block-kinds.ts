@@ -5,12 +5,12 @@ import { LayerNorm } from './layer-norm.ts';
 import { RMSNorm } from './rms-norm.ts';
 import { SwiGLU } from './swiglu.ts';
 
-/** w2(silu(w1 x) · w3 x), or w2(gelu(w1 x)) with GELU by the error function or by its approximation. */
 export const feedForwards = ['swiglu', 'gelu', 'gelu-tanh'] as const;
+/** w2(silu(w1 x) · w3 x), or w2(gelu(w1 x)) with GELU by the error function or by its approximation. */
 export type FeedForward = (typeof feedForwards)[number];
 
-/** LayerNorm has a bias, RMSNorm has none. */
 export const norms = ['rms', 'layer'] as const;
+/** RMSNorm, or LayerNorm, which has a bias. */
 export type Norm = (typeof norms)[number];
 
 /** Throws a RooflineError (code OPTION), which names `owner`, for a feed-forward network that is not known. */
