@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type Device, RooflineError, checkOptions, checkText, scope } from '@roofline/tensor-core';
 import { TransformerLM, type TransformerOptions } from '../model/transformer-lm.ts';
-import { type StateSource, matchState, overwriteParameters } from '../module/state.ts';
+import { type StateSource, matchState, fillParameters } from '../module/state.ts';
 import { type GenerationDefaults, readGenerationConfig } from './generation-config.ts';
 import { type PretrainedConfig, readPretrainedConfig } from './read-config.ts';
 import { type StoredTensor, isConstant, partOf, prefixOf, storedTensors } from './stored-tensors.ts';
@@ -89,7 +89,7 @@ function loadWeights(model: TransformerLM, files: WeightFiles, read: PretrainedC
   }
   const parameters = [...model.namedParameters('', { removeDuplicate: false })];
   const labelled = parameters.map(([name, parameter]) => [names.get(name)!, parameter] as const);
-  overwriteParameters(matchState(`loadPretrained: ${basename(files.folder)}`, sources, labelled, {}).loads);
+  fillParameters(matchState(`loadPretrained: ${basename(files.folder)}`, sources, labelled, {}).loads);
 }
 
 /** Files of a model whose head is tied may hold it all the same. */
