@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type Device, RooflineError, checkOptions, checkText, scope } from '@roofline/tensor-core';
 import { TransformerLM, type TransformerOptions } from '../model/transformer-lm.ts';
+import { withoutDrawing } from '../module/parameter.ts';
 import { type StateSource, matchState, fillParameters } from '../module/state.ts';
 import { type GenerationDefaults, readGenerationConfig } from './generation-config.ts';
 import { type PretrainedConfig, readPretrainedConfig } from './read-config.ts';
@@ -54,7 +55,7 @@ export function loadPretrained(folder: string, options: LoadPretrainedOptions = 
   const read = readPretrainedConfig(folder, { contextLength });
   const generation = readGenerationConfig(folder);
   using files = new WeightFiles(folder);
-  const model = new TransformerLM(read.config, modelOptions);
+  const model = withoutDrawing(() => new TransformerLM(read.config, modelOptions));
   try {
     loadWeights(model, files, read);
   } catch (error) {
