@@ -10,7 +10,8 @@ import { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/ari
 import { abs } from './ops/elementwise/abs.ts';
 import { clamp } from './ops/elementwise/clamp.ts';
 import { equal, greater, greaterEqual, less, lessEqual } from './ops/elementwise/comparisons.ts';
-import { cos, exp, gelu, log, relu, rsqrt, sigmoid, silu, sin, sqrt, tanh } from './ops/elementwise/math.ts';
+import { gelu } from './ops/elementwise/gelu.ts';
+import { cos, exp, log, relu, rsqrt, sigmoid, silu, sin, sqrt, tanh } from './ops/elementwise/math.ts';
 import { pow } from './ops/elementwise/pow.ts';
 import { contiguous, copy } from './ops/copy/contiguous.ts';
 import { matmul } from './ops/matrix/matmul.ts';

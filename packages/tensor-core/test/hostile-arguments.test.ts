@@ -181,7 +181,10 @@ const table: HostileTable = {
   abs: unary,
   cos: unary,
   exp: unary,
-  gelu: unary,
+  gelu: {
+    args: () => [x(), { approximate: 'tanh' }],
+    legal: { 1: 'undefined {}', '1.approximate': 'undefined' },
+  },
   log: unary,
   neg: unary,
   relu: unary,

@@ -1,6 +1,7 @@
 // What console.log prints of a module.
 import './module/print-module.ts';
 
+export type { AttentionBias } from './layers/attention-bias.ts';
 export {
   type AttentionFunction,
   type AttentionOptions,
@@ -8,6 +9,7 @@ export {
   CausalSelfAttention,
   plainAttention,
 } from './layers/attention.ts';
+export type { FeedForward, Norm } from './layers/block-kinds.ts';
 export { type BlockOptions, TransformerBlock } from './layers/block.ts';
 export { type ByteWindowsOptions, byteWindows } from './data/byte-windows.ts';
 export { type LoadedCheckpoint, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts';
@@ -21,6 +23,8 @@ export {
   type KeysAndValues,
   LayerCache,
 } from './generation/key-value-cache.ts';
+export { GeluNetwork, type GeluNetworkOptions } from './layers/gelu-network.ts';
+export { LayerNorm } from './layers/layer-norm.ts';
 export { Linear, type LinearOptions } from './layers/linear.ts';
 export {
   type LanguageModelLossOptions,
@@ -40,8 +44,25 @@ export {
   parameterShapes,
 } from './model/parameter-count.ts';
 export { type PresetName, presetConfig, presetNames, presets } from './model/presets.ts';
+export { PositionEmbedding } from './layers/position-embedding.ts';
+export { PretrainedConfigError } from './pretrained/config-fields.ts';
+export type { GenerationDefaults } from './pretrained/generation-config.ts';
+export {
+  type LoadPretrainedOptions,
+  type PretrainedModel,
+  loadPretrained,
+} from './pretrained/load-pretrained.ts';
+export {
+  type ModelType,
+  type PretrainedConfig,
+  type PretrainedConfigOptions,
+  modelTypes,
+  readPretrainedConfig,
+} from './pretrained/read-config.ts';
+export { type SavePretrainedOptions, savePretrained } from './pretrained/save-pretrained.ts';
 export { RMSNorm } from './layers/rms-norm.ts';
 export { RotaryEmbedding, type RotaryOptions } from './layers/rope.ts';
+export type { RopeScaling } from './layers/rope-scaling.ts';
 export { SafetensorsFile, type TensorSource, writeSafetensors } from './checkpoint/safetensors.ts';
 export {
   type SafetensorsEntry,
@@ -52,7 +73,7 @@ export {
 export { type SamplingOptions, sampleToken } from './generation/sampling.ts';
 export { type ModuleSummary, summary } from './module/summary.ts';
 export { StateError, type StateMatch, type StateMatchOptions } from './module/state.ts';
-export { SwiGLU } from './layers/swiglu.ts';
+export { SwiGLU, type SwiGLUOptions } from './layers/swiglu.ts';
 export { type NamedTensors, loadTensors, saveTensors } from './checkpoint/tensor-file.ts';
 export { TokenFile, isTokenFile } from './data/token-file.ts';
 export { type TokenDType, TokenFileError, type TokenFileHeader } from './data/token-file-header.ts';

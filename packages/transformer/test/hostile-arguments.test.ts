@@ -1,49 +1,25 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Generator, RooflineError, type Tensor, noGrad, ones, tensor, zeros } from '@roofline/tensor-core';
+import { RooflineError, type Tensor, noGrad, ones, tensor, zeros } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
 import * as transformer from '../src/index.ts';
+import {
+  config,
+  sizes,
+  configLegal,
+  moreLegal,
+  parameterOptions,
+  parameterLegal,
+  optionsLegal,
+  positions,
+  attentionOptions,
+  attentionLegal,
+  blockOptions,
+} from './hostile-options.ts';
 
-const config = () => ({
-  vocabularySize: 5,
-  contextLength: 8,
-  modelDimension: 4,
-  feedForwardDimension: 4,
-  layers: 1,
-  heads: 2,
-  ropeTheta: 10,
-  tieWordEmbeddings: false,
-});
-const sizes = Object.keys(config()).filter((name) => !['ropeTheta', 'tieWordEmbeddings'].includes(name));
-
-/** What a config takes all the same, of those of `config()` with one size 5. */
-const configLegal = (at: number) => ({
-  ...Object.fromEntries(
-    sizes.filter((name) => !['modelDimension', 'heads'].includes(name)).map((name) => [`${at}.${name}`, '5']),
-  ),
-  [`${at}.ropeTheta`]: 'undefined 5',
-  [`${at}.tieWordEmbeddings`]: 'undefined',
-});
 const model = () => new transformer.TransformerLM(config());
 const linear = () => new transformer.Linear(2, 2, parameterOptions());
-const parameterOptions = () => ({ device: 'cpu', dtype: 'float32', generator: new Generator(0) }) as const;
-const parameterLegal = (at: number) => ({
-  [`${at}.device`]: 'undefined',
-  [`${at}.dtype`]: 'undefined',
-  [`${at}.generator`]: 'undefined',
-});
-/** Where nothing but these options is asked for. */
-const optionsLegal = (at: number) => ({ [at]: 'undefined {}', ...parameterLegal(at) });
-const positions = () => new transformer.RotaryEmbedding({ headDimension: 2, contextLength: 8 });
-const attentionOptions = () => ({
-  ...parameterOptions(),
-  modelDimension: 4,
-  heads: 2,
-  positions: positions(),
-  attention: transformer.plainAttention,
-});
-const attentionLegal = { ...parameterLegal(0), '0.attention': 'undefined fn' };
 const heads = () => ones([1, 2, 3, 2]);
 const head = () => ones([1, 2, 1, 2]);
 const slot = () => zeros([8, 1, 1, 1], { dtype: 'bool' });
@@ -72,7 +48,7 @@ const tokenFile = () => {
 };
 /** A file of the name 'a', which a hostile path would write. */
 const undo = () => {
-  for (const written of [path, 'a']) rmSync(written, { force: true });
+  for (const written of [path, 'a']) rmSync(written, { force: true, recursive: true });
 };
 const generateOptions = () => ({
   ...{ maxNewTokens: 1, stopToken: 0, seed: 0, useCache: true, windowStride: 1, compile: false },
@@ -87,12 +63,21 @@ const samplingLegal = (at: number) => ({
 const generateLegal = {
   ...samplingLegal(2),
   '2.maxNewTokens': 'undefined 5 Infinity',
-  '2.stopToken': 'undefined',
+  '2.stopToken': 'undefined []',
   '2.seed': 'undefined 5',
   '2.useCache': 'undefined',
   '2.windowStride': 'undefined 5',
   '2.compile': 'undefined',
 };
+const llama = join(import.meta.dirname, 'pretrained', 'golden', 'llama');
+const loadOptions = () =>
+  ({
+    device: 'cpu',
+    dtype: 'float32',
+    attention: transformer.plainAttention,
+    recompute: 'none',
+    contextLength: 8,
+  }) as const;
 /** Of the file that is not there. */
 const missing = 'SafetensorsFile|^a cannot be opened';
 const missingTokens = 'TokenFile|^a cannot be opened';
@@ -135,16 +120,39 @@ const table: HostileTable = {
     legal: { 0: '5', ...optionsLegal(1), 2: 'undefined 5' },
   },
   'RMSNorm#compute': compute,
+  'new LayerNorm': {
+    args: () => [2, { device: 'cpu', dtype: 'float32' }, 1e-5],
+    legal: { 0: '5', ...optionsLegal(1), 2: 'undefined 5' },
+  },
+  'LayerNorm#compute': compute,
+  'new PositionEmbedding': {
+    args: () => [2, 3, { ...parameterOptions(), std: 1 }],
+    legal: { 0: '5', 1: '5', ...optionsLegal(2), '2.std': 'undefined 5' },
+    named: 'PositionEmbedding|Embedding',
+  },
+  'PositionEmbedding#compute': compute,
+  'new GeluNetwork': {
+    args: () => [2, 3, { ...parameterOptions(), approximate: 'tanh', bias: true }],
+    legal: { 0: '5', 1: '5', ...optionsLegal(2), '2.approximate': 'undefined', '2.bias': 'undefined' },
+  },
+  'GeluNetwork#compute': compute,
   'new SwiGLU': {
-    args: () => [2, 3, parameterOptions()],
-    legal: { 0: '5', 1: '5', ...optionsLegal(2) },
+    args: () => [2, 3, { ...parameterOptions(), bias: true }],
+    legal: { 0: '5', 1: '5', ...optionsLegal(2), '2.bias': 'undefined' },
   },
   'SwiGLU#compute': compute,
   'new CausalSelfAttention': { args: () => [attentionOptions()], legal: attentionLegal },
   'CausalSelfAttention#compute': compute,
   'new TransformerBlock': {
-    args: () => [{ ...attentionOptions(), feedForwardDimension: 3 }],
-    legal: { ...attentionLegal, '0.feedForwardDimension': '5' },
+    args: () => [blockOptions()],
+    legal: {
+      ...attentionLegal,
+      '0.feedForwardDimension': '5',
+      '0.feedForward': 'undefined',
+      '0.feedForwardBias': 'undefined',
+      '0.norm': 'undefined',
+      '0.normEpsilon': 'undefined 5',
+    },
   },
   'TransformerBlock#compute': compute,
   summary: { args: () => [model()] },
@@ -172,8 +180,21 @@ const table: HostileTable = {
   },
   'TransformerLM#dispose': { args: () => [model()] },
   'new RotaryEmbedding': {
-    args: () => [{ headDimension: 2, contextLength: 3, theta: 10, device: 'cpu' }],
-    legal: { '0.contextLength': '5', '0.theta': 'undefined 5', '0.device': 'undefined' },
+    args: () => [
+      {
+        headDimension: 2,
+        contextLength: 3,
+        theta: 10,
+        scaling: { type: 'linear', factor: 2 },
+        device: 'cpu',
+      },
+    ],
+    legal: {
+      '0.contextLength': '5',
+      '0.theta': 'undefined 5',
+      '0.scaling': 'undefined',
+      '0.device': 'undefined',
+    },
   },
   'RotaryEmbedding#apply': { args: () => [positions(), heads(), 0], legal: { 2: 'undefined 5' } },
   'RotaryEmbedding#dispose': { args: () => [positions()] },
@@ -223,10 +244,9 @@ const table: HostileTable = {
     args: () => ['tiny', config()],
     legal: {
       1: 'undefined {}',
-      ...Object.fromEntries(Object.keys(config()).map((name) => [`1.${name}`, 'undefined 5'])),
-      '1.modelDimension': 'undefined',
-      '1.heads': '',
-      '1.tieWordEmbeddings': 'undefined',
+      ...Object.fromEntries(sizes.map((name) => [`1.${name}`, 'undefined 5'])),
+      ...moreLegal(1),
+      '1.heads': 'undefined',
     },
   },
   countParameters: { args: () => [config()], legal: configLegal(0) },
@@ -291,6 +311,29 @@ const table: HostileTable = {
   },
   'new SafetensorsError': error,
   'new StateError': error,
+  'new PretrainedConfigError': error,
+  readPretrainedConfig: {
+    args: () => [llama, { contextLength: 8 }],
+    legal: { 1: 'undefined {}', '1.contextLength': 'undefined 5' },
+    named: 'readPretrainedConfig|^a cannot be read',
+  },
+  loadPretrained: {
+    args: () => [llama, loadOptions()],
+    legal: {
+      1: 'undefined {}',
+      ...Object.fromEntries(Object.keys(loadOptions()).map((name) => [`1.${name}`, 'undefined'])),
+      '1.contextLength': 'undefined 5',
+      '1.attention': 'undefined fn',
+      '1.recompute': 'undefined 5',
+    },
+    named: 'loadPretrained|TransformerLM|readPretrainedConfig',
+  },
+  savePretrained: {
+    args: () => [transformer.loadPretrained(llama).model, path, { from: llama }],
+    legal: { 1: 'a', 2: 'undefined {}', '2.from': 'undefined' },
+    named: 'savePretrained|a/config.json cannot be read',
+    undo,
+  },
   'new SafetensorsFile': { args: () => [file()], named: missing, undo },
   'SafetensorsFile#read': {
     args: () => [new transformer.SafetensorsFile(file()), 'a'],
@@ -339,9 +382,10 @@ const layers = {
   Embedding: () => new transformer.Embedding(5, 4, parameterOptions()),
   RMSNorm: () => new transformer.RMSNorm(4, {}),
   SwiGLU: () => new transformer.SwiGLU(4, 4, parameterOptions()),
+  LayerNorm: () => new transformer.LayerNorm(4, {}),
+  GeluNetwork: () => new transformer.GeluNetwork(4, 4, parameterOptions()),
   CausalSelfAttention: () => new transformer.CausalSelfAttention(attentionOptions()),
-  TransformerBlock: () =>
-    new transformer.TransformerBlock({ ...attentionOptions(), feedForwardDimension: 3 }),
+  TransformerBlock: () => new transformer.TransformerBlock(blockOptions()),
   TransformerLM: model,
 };
 

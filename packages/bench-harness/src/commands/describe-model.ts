@@ -67,7 +67,10 @@ export function modelTables(model: ModelDescription): Table[] {
 
 function parameterTable({ size, shape, modules, parameters }: ModelDescription): Table {
   const { modelDimension, feedForwardDimension, layers, heads, vocabularySize } = shape;
-  const words = `d_model ${modelDimension}, d_ff ${feedForwardDimension}, ${layers} layers, ${heads} heads`;
+  const { keyValueHeads = heads } = shape;
+  const shared = keyValueHeads === heads ? '' : ` (${keyValueHeads} of keys)`;
+  const words = `d_model ${modelDimension}, d_ff ${feedForwardDimension}, ${layers} layers, ${heads} heads${shared}`;
+  const counted = Object.entries(modules).filter(([, count]) => count > 0);
   const row = (module: string, count: number) => ({ module, parameters: count, share: count / parameters });
   return {
     kind: 'table',
@@ -78,7 +81,7 @@ function parameterTable({ size, shape, modules, parameters }: ModelDescription):
       { key: 'parameters', label: 'Parameters', kind: 'number' },
       { key: 'share', label: 'Share', kind: 'percent' },
     ],
-    rows: [...Object.entries(modules).map(([name, count]) => row(name, count)), row('total', parameters)],
+    rows: [...counted.map(([name, count]) => row(name, count)), row('total', parameters)],
   };
 }
 
@@ -139,6 +142,9 @@ export function presetTable(models: readonly ModelDescription[]): Table {
       { key: 'vocabularySize', label: 'Vocabulary', kind: 'number' },
       { key: 'parameters', label: 'Parameters', kind: 'number' },
     ],
-    rows: models.map(({ size, shape, parameters }) => ({ size, ...shape, parameters })),
+    rows: models.map(({ size, shape, parameters }) => {
+      const { modelDimension, feedForwardDimension, layers, heads, vocabularySize } = shape;
+      return { size, modelDimension, feedForwardDimension, layers, heads, vocabularySize, parameters };
+    }),
   };
 }

@@ -28,6 +28,7 @@ export const modelCommand = defineCommand({
     ['roofline model --size small', 'parameters by module, FLOPs of a step, bytes'],
     ['roofline model --size 2.7b --context 512 --json', 'the same for other programs'],
     ['roofline model --size small --layers 24', 'a preset with a change'],
+    ['roofline model --model Qwen2.5-0.5B --context 4096', 'the config.json of a folder'],
   ],
   async run(args) {
     const { describeModel, modelTables, presetTable } = await import('./describe-model.ts');

@@ -18,9 +18,12 @@ const count = (flag: string, describe: string) =>
 const rate = (flag: string, unit: string, describe: string) =>
   ({ type: 'string', describe, coerce: parseRate(flag, unit) }) as const;
 
+/** Plans are made of the layers of the presets. */
+const { model: _, ...presetFlags } = modelFlags;
+
 export const planCommand = defineCommand({
   flags: {
-    ...modelFlags,
+    ...presetFlags,
     size: { ...sizeFlag('8b'), describe: 'One of the presets' },
     context: { ...count('context', 'Tokens of a sequence'), default: '8192' },
     batch: { ...count('batch', 'Sequences for each GPU'), default: '1' },

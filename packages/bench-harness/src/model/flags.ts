@@ -1,3 +1,4 @@
+import { basename, dirname, resolve } from 'node:path';
 import type { InferredOptionTypes } from 'yargs';
 import type { Flags } from '../cli/command.ts';
 import { parseList, parseWholeNumber } from '../cli/option-values.ts';
@@ -18,9 +19,14 @@ export const sizeFlag = (otherwise: string) =>
     completions: async () => Object.keys(await loadPresets()),
   }) as const;
 
-/** Which model: a preset, a preset with changes, or all dimensions given. */
+/** Which model: a preset, a preset with changes, all dimensions given, or that of a config of `transformers`. */
 export const modelFlags = {
   size: sizeFlag('small'),
+  model: {
+    type: 'string',
+    describe: 'Models of Hugging Face instead: folders or files of their config.json, between commas',
+    coerce: parseList('model'),
+  },
   'd-model': dimension('d-model', 'Width of the model: of its own, or in place of that of --size'),
   'd-ff': dimension('d-ff', 'Hidden width of the feed-forward layers'),
   layers: dimension('layers', 'Number of layers'),
@@ -28,7 +34,7 @@ export const modelFlags = {
   vocab: dimension('vocab', 'Size of the vocabulary'),
 } as const satisfies Flags;
 
-export type ModelArguments = InferredOptionTypes<typeof modelFlags>;
+export type ModelArguments = Partial<InferredOptionTypes<typeof modelFlags>>;
 
 /** Throws a UsageError for those of `flags` that are given where --study runs no model, which `parts` of it would. */
 export function refuseModelFlags(
@@ -46,6 +52,7 @@ const DEFAULT_VOCABULARY = 10_000;
 /** The models that the flags name. Throws UsageError for an unknown preset or missing dimensions. */
 export async function chooseModels(args: ModelArguments, defaultSize: string): Promise<NamedModel[]> {
   const changes = changedDimensions(args);
+  if (args.model !== undefined) return readModels(args, args.model, changes);
   const isCustom = args.size === undefined && Object.keys(changes).some((name) => name !== 'vocabularySize');
   if (isCustom)
     return [await check({ size: describeChanges('custom', changes), shape: customShape(changes) })];
@@ -58,6 +65,40 @@ export async function chooseModels(args: ModelArguments, defaultSize: string): P
       return check({ size: describeChanges(size, changes), shape: { ...preset, ...changes } });
     }),
   );
+}
+
+/** Weights are not read: what a step costs does not depend on them. */
+async function readModels(
+  args: ModelArguments & { readonly peer?: unknown },
+  paths: readonly string[],
+  changes: Partial<ModelShape>,
+): Promise<NamedModel[]> {
+  if (args.size !== undefined)
+    throw new UsageError('--model and --size both say which model; leave one out.');
+  if (args.peer !== undefined)
+    throw new UsageError(
+      '--peer runs the layers of the presets, not those of --model; leave one of them out.',
+    );
+  const { PretrainedConfigError, readPretrainedConfig } = await import('@roofline/transformer');
+  return Promise.all(
+    paths.map((path) => {
+      try {
+        const { config } = readPretrainedConfig(path);
+        const shape = { ...modelShape.parse(config), ...changes };
+        return check({ size: describeChanges(modelName(path), changes), shape });
+      } catch (cause) {
+        if (cause instanceof PretrainedConfigError)
+          throw new UsageError(`--model: ${cause.message}`, { cause });
+        throw cause;
+      }
+    }),
+  );
+}
+
+/** That of the folder, or of a file of another name. */
+function modelName(path: string): string {
+  const whole = resolve(path);
+  return basename(basename(whole) === 'config.json' ? dirname(whole) : whole, '.json');
 }
 
 /** The presets by name, smallest first. */

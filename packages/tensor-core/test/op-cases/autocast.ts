@@ -43,6 +43,7 @@ const cases: Case[] = [
   same('sigmoid', (x) => t.sigmoid(x)),
   same('silu', (x) => t.silu(x)),
   same('gelu', (x) => t.gelu(x)),
+  same('geluTanh', (x) => t.gelu(x, { approximate: 'tanh' })),
   same('abs', (x) => t.abs(x)),
   same('sign', (x) => t.sign(x)),
   same('clamp', (x) => t.clamp(x, { min: 1, max: 1.5 })),

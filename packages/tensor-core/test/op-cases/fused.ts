@@ -33,6 +33,7 @@ const cases: readonly FusedCase[] = [
   { name: 'sigmoid', operands: matrix, fn: (x) => t.sigmoid(x!) },
   { name: 'silu', operands: matrix, fn: (x) => t.silu(x!) },
   { name: 'gelu', operands: matrix, fn: (x) => t.gelu(x!) },
+  { name: 'gelu by tanh', operands: matrix, fn: (x) => t.gelu(x!, { approximate: 'tanh' }) },
   { name: 'softmax', operands: matrix, fn: (x) => t.softmax(x!) },
   { name: 'logSoftmax', operands: matrix, fn: (x) => t.logSoftmax(x!) },
   { name: 'tril', operands: matrix, fn: (x) => t.tril(x!, -1) },

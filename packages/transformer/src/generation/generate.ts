@@ -24,8 +24,8 @@ import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
 export interface GenerateOptions extends SamplingOptions {
   /** The most tokens to generate; `Infinity` for no end. Default 256. */
   readonly maxNewTokens?: number;
-  /** Generation ends after this token, which is still given out. */
-  readonly stopToken?: number;
+  /** Generation ends after this token, or one of these, which is still given out. */
+  readonly stopToken?: number | readonly number[];
   /** The same seed gives the same tokens. Default 0. */
   readonly seed?: number;
   /**
@@ -76,6 +76,7 @@ function* drawTokens(
 ): Generator<number, void> {
   const { maxNewTokens = 256, stopToken, seed = 0, useCache = true, windowStride = 1 } = options;
   const { compile: isCompiled = false } = options;
+  const stopTokens = stopToken === undefined ? [] : [stopToken].flat();
   const { contextLength } = model.config;
   const random = randomNumbers(seed);
   const tokens = [...promptIds];
@@ -94,7 +95,7 @@ function* drawTokens(
     const token = drawToken(logits, options, random);
     tokens.push(token);
     yield token;
-    if (token === stopToken) return;
+    if (stopTokens.includes(token)) return;
   }
 }
 
@@ -184,7 +185,7 @@ function checkCall(
   if (isCompiled && !useCache) {
     throw new RooflineError('OPTION', `${owner}: compile needs the cache; leave out useCache: false.`);
   }
-  if (stopToken !== undefined) checkToken(owner, stopToken, vocabularySize);
+  if (stopToken !== undefined) for (const id of [stopToken].flat()) checkToken(owner, id, vocabularySize);
   if (!Array.isArray(promptIds) || promptIds.length === 0) {
     throw new RooflineError('RANGE', `${owner}: the prompt must be a list of at least one token.`);
   }

@@ -44,7 +44,7 @@ export interface AttentionCache {
  *     const logits = noGrad(() => model.forward(prompt, cache)); // [B, T] ids
  *     const next = noGrad(() => model.forward(token, cache)); // [B, 1]: the one after them
  *
- * It takes 2 · layers · capacity · B · modelDimension elements, from the first call on. Positions are absolute:
+ * It takes 2 · layers · capacity · B · keyValueHeads · headDimension elements, from the first call on. Positions are absolute:
  * keys have been turned by theirs, and values of deeper layers depend on all positions before them, so the oldest
  * cannot be dropped alone; `clear` it and give the model the tokens that remain.
  *

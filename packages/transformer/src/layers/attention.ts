@@ -18,13 +18,17 @@ import {
   scope,
   softmax,
   transpose,
+  unsqueeze,
   view,
   where,
 } from '@roofline/tensor-core';
 import type { AttentionCache } from '../generation/key-value-cache.ts';
+import { type AttentionBias, attentionBiases } from './attention-bias.ts';
+import { checkEpsilon } from './block-kinds.ts';
 import { Linear } from './linear.ts';
 import { Module } from '../module/module.ts';
 import { type ParameterOptions, checkParameterOptions } from '../module/parameter.ts';
+import { RMSNorm } from './rms-norm.ts';
 import { RotaryEmbedding } from './rope.ts';
 
 /** What a layer asks of its attention. */
@@ -36,8 +40,9 @@ export interface AttentionSettings {
 }
 
 /**
- * Attention over heads: queries [B, H, T, d], keys and values [B, H, S, d], possibly strided views, to [B, H, T, d].
- * S is T, or more where a cache holds earlier positions.
+ * Attention over heads: queries [B, H, T, d], keys and values [B, K, S, d], possibly strided views, to [B, H, T, d].
+ * S is T, or more where a cache holds earlier positions. K is H, or a divisor of it: then H / K neighbouring heads of queries share one
+ * of keys and values.
  */
 export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor, settings: AttentionSettings) => Tensor;
 
@@ -67,6 +72,12 @@ function attend(
   scale: number,
   mask: ((scores: Tensor) => Tensor) | null,
 ): Tensor {
+  const shared = k.shape[1]!;
+  if (q.shape[1] !== shared && q.shape[1]! % shared === 0) {
+    const [batch, heads, ...rest] = q.shape as [number, number, number, number];
+    const grouped = view(q, [batch, shared, heads / shared, ...rest]);
+    return view(attend(grouped, unsqueeze(k, 2), unsqueeze(v, 2), scale, mask), q.shape);
+  }
   const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
   const seen = mask ? range('attention.mask', () => mask(scores)) : scores;
   if (seen !== scores) scores.dispose();
@@ -78,7 +89,16 @@ function attend(
 export interface AttentionOptions extends ParameterOptions {
   readonly modelDimension: number;
   readonly heads: number;
-  readonly positions: RotaryEmbedding;
+  /** Heads of keys and values, each shared by heads / keyValueHeads of queries. Default `heads`. */
+  readonly keyValueHeads?: number;
+  /** Default modelDimension / heads. */
+  readonly headDimension?: number;
+  /** Which products have biases. Default `none`. */
+  readonly bias?: AttentionBias;
+  /** What queries and keys of each head pass before they are turned, an RMSNorm of this epsilon; null for nothing. Default null. */
+  readonly queryKeyNormEpsilon?: number | null;
+  /** What queries and keys are turned by; null where positions are told otherwise. */
+  readonly positions: RotaryEmbedding | null;
   /** Default `plainAttention`. */
   readonly attention?: AttentionFunction;
 }
@@ -89,21 +109,37 @@ export function checkAttentionOptions(
   options: AttentionOptions,
   more: readonly string[] = [],
 ): void {
-  const known = ['modelDimension', 'heads', 'positions', 'attention', ...more];
-  checkParameterOptions(owner, options, known);
-  const { modelDimension, heads, positions, attention } = options;
+  const known = ['modelDimension', 'heads', 'keyValueHeads', 'headDimension', 'bias', 'queryKeyNormEpsilon'];
+  checkParameterOptions(owner, options, [...known, 'positions', 'attention', ...more]);
+  const { modelDimension, heads, positions, attention, keyValueHeads = heads, headDimension, bias } = options;
   checkCount(owner, 'modelDimension', modelDimension, 1);
   checkCount(owner, 'heads', heads, 1);
-  if (modelDimension % heads !== 0) {
+  checkCount(owner, 'keyValueHeads', keyValueHeads, 1);
+  if (headDimension !== undefined) checkCount(owner, 'headDimension', headDimension, 1);
+  const { queryKeyNormEpsilon: epsilon = null } = options;
+  if (epsilon !== null) checkEpsilon(owner, 'queryKeyNormEpsilon', epsilon);
+  if (heads % keyValueHeads !== 0) {
+    throw new RooflineError(
+      'RANGE',
+      `${owner}: heads ${heads} must be a multiple of keyValueHeads ${keyValueHeads}.`,
+    );
+  }
+  if (bias !== undefined && !attentionBiases.includes(bias)) {
+    throw new RooflineError(
+      'OPTION',
+      `${owner}: bias must be ${attentionBiases.join(', ')}, not ${describeValue(bias)}.`,
+    );
+  }
+  if (headDimension === undefined && modelDimension % heads !== 0) {
     throw new RooflineError(
       'RANGE',
       `${owner}: modelDimension ${modelDimension} must be a multiple of heads ${heads}.`,
     );
   }
-  if (!(positions instanceof RotaryEmbedding)) {
+  if (positions !== null && !(positions instanceof RotaryEmbedding)) {
     throw new RooflineError(
       'ARGUMENT',
-      `${owner}: positions must be a RotaryEmbedding, not ${describeValue(positions)}.`,
+      `${owner}: positions must be a RotaryEmbedding or null, not ${describeValue(positions)}.`,
     );
   }
   if (attention !== undefined) checkFunction(owner, 'attention', attention);
@@ -119,32 +155,42 @@ function checkCache(cache: AttentionCache): void {
 }
 
 /**
- * Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. With
- * a cache, x are the tokens after those that it holds, which they see too.
+ * Multi-head self-attention in which no token sees a later one: [B, T, d] -> [B, T, d]. With a cache, x are the tokens after those
+ * that it holds, which they see too.
  */
 export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCache], Tensor> {
   readonly qProj: Linear;
   readonly kProj: Linear;
   readonly vProj: Linear;
   readonly outputProj: Linear;
-  readonly #heads: number;
-  readonly #positions: RotaryEmbedding;
+  /** Null where queries and keys are turned as they come. */
+  readonly qNorm: RMSNorm | null;
+  readonly kNorm: RMSNorm | null;
+  readonly #headDimension: number;
+  readonly #positions: RotaryEmbedding | null;
   readonly #attention: AttentionFunction;
   readonly #settings: AttentionSettings;
 
   constructor(attentionOptions: AttentionOptions) {
     super();
     checkAttentionOptions('CausalSelfAttention', attentionOptions);
-    const { modelDimension, heads, positions, attention = plainAttention, ...options } = attentionOptions;
-    const projection = () => new Linear(modelDimension, modelDimension, options);
-    this.qProj = projection();
-    this.kProj = projection();
-    this.vProj = projection();
-    this.outputProj = projection();
-    this.#heads = heads;
+    const { modelDimension, heads, positions, attention = plainAttention, ...others } = attentionOptions;
+    const { keyValueHeads = heads, headDimension = modelDimension / heads, ...rest } = others;
+    const { bias = 'none', queryKeyNormEpsilon: epsilon = null, ...options } = rest;
+    const into = (count: number) =>
+      new Linear(modelDimension, count * headDimension, { ...options, bias: bias !== 'none' });
+    this.qProj = into(heads);
+    this.kProj = into(keyValueHeads);
+    this.vProj = into(keyValueHeads);
+    this.outputProj = new Linear(heads * headDimension, modelDimension, { ...options, bias: bias === 'all' });
+    const { device, dtype } = options;
+    const norm = () => (epsilon === null ? null : new RMSNorm(headDimension, { device, dtype }, epsilon));
+    this.qNorm = norm();
+    this.kNorm = norm();
+    this.#headDimension = headDimension;
     this.#positions = positions;
     this.#attention = attention;
-    this.#settings = { causal: true, scale: 1 / Math.sqrt(modelDimension / heads) };
+    this.#settings = { causal: true, scale: 1 / Math.sqrt(headDimension) };
   }
 
   protected override compute(x: Tensor, cache?: AttentionCache): Tensor {
@@ -153,24 +199,30 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
       throw new ShapeError(`CausalSelfAttention: x must be [batch, tokens, d], not ${formatShape(x.shape)}.`);
     if (cache !== undefined) checkCache(cache);
     const position = cache?.position ?? 0;
-    const q = this.#turnedHeads(this.qProj, x, position);
-    const k = this.#turnedHeads(this.kProj, x, position);
-    const v = this.#splitHeads(this.vProj.forward(x));
+    const q = this.#turnedHeads(this.qProj, this.qNorm, x, position);
+    const k = this.#turnedHeads(this.kProj, this.kNorm, x, position);
+    const v = this.#headsOf(this.vProj, null, x);
     const { keys, values, visible } = cache?.append(k, v) ?? { keys: k, values: v };
     const attended = visible
       ? attendTo(visible, q, keys, values, this.#settings.scale)
       : this.#attention(q, keys, values, this.#settings);
-    return this.outputProj.forward(reshape(transpose(attended, 1, 2), x.shape));
+    const merged = [...x.shape.slice(0, 2), this.outputProj.weight.shape[1]!];
+    return this.outputProj.forward(reshape(transpose(attended, 1, 2), merged));
   }
 
   // In a scope of its own: what it was before it was turned is not needed along with the scores.
-  #turnedHeads(projection: Linear, x: Tensor, position: number | Tensor): Tensor {
-    return scope(() => this.#positions.apply(this.#splitHeads(projection.forward(x)), position));
+  #turnedHeads(projection: Linear, norm: RMSNorm | null, x: Tensor, position: number | Tensor): Tensor {
+    return scope(() => {
+      const heads = this.#headsOf(projection, norm, x);
+      return this.#positions === null ? heads : this.#positions.apply(heads, position);
+    });
   }
 
-  // [B, T, d] seen as [B, heads, T, d / heads], without a copy.
-  #splitHeads(x: Tensor): Tensor {
-    const [batch, length, dimension] = x.shape as [number, number, number];
-    return transpose(view(x, [batch, length, this.#heads, dimension / this.#heads]), 1, 2);
+  // [B, T, heads · d] seen as [B, heads, T, d], without a copy; the norm reads it while it is dense.
+  #headsOf(projection: Linear, norm: RMSNorm | null, x: Tensor): Tensor {
+    const projected = projection.forward(x);
+    const [batch, length, features] = projected.shape as [number, number, number];
+    const heads = view(projected, [batch, length, features / this.#headDimension, this.#headDimension]);
+    return transpose(norm === null ? heads : norm.forward(heads), 1, 2);
   }
 }

@@ -7,7 +7,6 @@ import {
   checkDevice,
   checkNumber,
   checkOptions,
-  describeValue,
   device,
   embedding,
   formatShape,
@@ -20,6 +19,8 @@ import {
 } from '@roofline/tensor-core';
 import { sameShape } from '@roofline/tensor-core/kernel-api';
 import { keepPart } from '../module/building.ts';
+import { checkPositions } from './position-embedding.ts';
+import { type RopeScaling, checkRopeScaling, ropeFrequencies } from './rope-scaling.ts';
 
 /** Options of `RotaryEmbedding`. */
 export interface RotaryOptions {
@@ -28,6 +29,8 @@ export interface RotaryOptions {
   readonly contextLength: number;
   /** The base of the angles. Default 10000. */
   readonly theta?: number;
+  /** How positions of a shorter context are stretched. Default: not at all. */
+  readonly scaling?: RopeScaling;
   readonly device?: DeviceSpec | Device;
 }
 
@@ -35,7 +38,7 @@ type Tables = readonly [cos: Tensor, sin: Tensor];
 
 /**
  * Rotary position embedding (Su et al. 2021): the pair of features (2i, 2i+1) of a token at position t turns by
- * t · theta^(-2i / headDimension). Cosines and sines are kept in float32; one object serves all layers.
+ * t · theta^(-2i / headDimension), or less where `scaling` stretches the positions. Cosines and sines are kept in float32; one object serves all layers.
  */
 export class RotaryEmbedding {
   readonly #contextLength: number;
@@ -44,8 +47,14 @@ export class RotaryEmbedding {
   readonly #byLength = new Map<number, Tables>();
 
   constructor(options: RotaryOptions) {
-    checkOptions('RotaryEmbedding', options, ['headDimension', 'contextLength', 'theta', 'device']);
-    const { headDimension, contextLength, theta = 10_000, device: spec = 'cpu' } = options;
+    checkOptions('RotaryEmbedding', options, [
+      'headDimension',
+      'contextLength',
+      'theta',
+      'scaling',
+      'device',
+    ]);
+    const { headDimension, contextLength, theta = 10_000, scaling, device: spec = 'cpu' } = options;
     const isEven = (value: number) => Number.isSafeInteger(value) && value > 0 && value % 2 === 0;
     checkNumber('RotaryEmbedding', 'headDimension', headDimension, 'an even number of two or more', isEven);
     checkCount('RotaryEmbedding', 'contextLength', contextLength, 1);
@@ -56,12 +65,14 @@ export class RotaryEmbedding {
       'positive and finite',
       (value) => value > 0 && value < Infinity,
     );
+    if (scaling !== undefined) checkRopeScaling('RotaryEmbedding', scaling);
     checkDevice('RotaryEmbedding', spec);
     const pairs = headDimension / 2;
+    const { frequencies, amplitude } = ropeFrequencies(headDimension, theta, scaling);
     const table = (f: (angle: number) => number) => {
       const values = Float32Array.from({ length: contextLength * pairs }, (_, i) => {
         const [position, pair] = [Math.floor(i / pairs), i % pairs];
-        return f(position * theta ** ((-2 * pair) / headDimension));
+        return amplitude * f(position * frequencies[pair]!);
       });
       return keepPart(fromTypedArray(values, [contextLength, pairs], { device: device(spec) }));
     };
@@ -94,23 +105,9 @@ export class RotaryEmbedding {
       }
       return scope(() => rope(x, ...this.#rowsAt(start)));
     }
-    this.#checkPositions(start, length);
+    checkPositions('RotaryEmbedding.apply', start, length, this.#contextLength);
     if (start > 0) return scope(() => rope(x, ...this.#rows(start, length)));
     return rope(x, ...this.#firstRows(length));
-  }
-
-  #checkPositions(start: number, length: number): void {
-    if (!Number.isInteger(start) || start < 0) {
-      throw new ShapeError(
-        `RotaryEmbedding.apply: the first position must be a whole number of zero or more, got ${describeValue(start)}.`,
-      );
-    }
-    if (start + length > this.#contextLength) {
-      throw new ShapeError(
-        `RotaryEmbedding.apply: a sequence of ${start + length} tokens is longer than the context of ${this.#contextLength}; ` +
-          'shorten it, or build the model with a larger contextLength.',
-      );
-    }
   }
 
   // Rows of the whole tables: no memory of their own, but no op at each call either.

@@ -1,7 +1,13 @@
-import { type Tensor, checkCount, swiglu } from '@roofline/tensor-core';
+import { type Tensor, checkCount, checkFlag, swiglu } from '@roofline/tensor-core';
 import { Linear } from './linear.ts';
 import { Module } from '../module/module.ts';
 import { type ParameterOptions, checkParameterOptions } from '../module/parameter.ts';
+
+/** Options of `SwiGLU`. */
+export interface SwiGLUOptions extends ParameterOptions {
+  /** Whether the products have biases. Default false. */
+  readonly bias?: boolean;
+}
 
 /** The gated feed-forward network w2(silu(w1 x) · w3 x) (Shazeer 2020): [..., d] -> [..., d]. */
 export class SwiGLU extends Module<[x: Tensor], Tensor> {
@@ -9,11 +15,12 @@ export class SwiGLU extends Module<[x: Tensor], Tensor> {
   readonly w2: Linear;
   readonly w3: Linear;
 
-  constructor(modelDimension: number, feedForwardDimension: number, options: ParameterOptions = {}) {
+  constructor(modelDimension: number, feedForwardDimension: number, options: SwiGLUOptions = {}) {
     super();
     checkCount('SwiGLU', 'modelDimension', modelDimension, 1);
     checkCount('SwiGLU', 'feedForwardDimension', feedForwardDimension, 1);
-    checkParameterOptions('SwiGLU', options);
+    checkParameterOptions('SwiGLU', options, ['bias']);
+    if (options.bias !== undefined) checkFlag('SwiGLU', 'bias', options.bias);
     this.w1 = new Linear(modelDimension, feedForwardDimension, options);
     this.w2 = new Linear(feedForwardDimension, modelDimension, options);
     this.w3 = new Linear(modelDimension, feedForwardDimension, options);

@@ -1,6 +1,6 @@
 import { type DType, byteSize, checkCount, checkDType, checkOptions } from '@roofline/tensor-core';
-import { type ModelConfig, checkConfig } from './model-config.ts';
-import { countParametersByModule } from './parameter-count.ts';
+import { type ModelConfig, checkConfig, wholeConfig } from './model-config.ts';
+import { countParametersByModule, productParametersOfLayer } from './parameter-count.ts';
 
 /** Options of `costOf`. */
 export interface CostOptions {
@@ -28,7 +28,7 @@ export interface ModelCost {
 
 /**
  * The cost of a step (Kaplan et al. 2020, section 2.1): a product with a weight takes two FLOPs a token and
- * parameter; plain attention takes 4·B·T²·d more in each layer, masked or not; backward is twice forward.
+ * parameter; plain attention takes 4·B·T²·(heads · features of a head) more in each layer, masked or not; backward is twice forward.
  * Throws a ModelConfigError for sizes that do not fit together.
  */
 export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
@@ -38,10 +38,12 @@ export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
   checkCount('costOf', 'batch', batch, 1);
   checkCount('costOf', 'context', context, 1);
   checkDType('costOf', dtype);
-  const { attention, feedForward, total } = countParametersByModule(config);
+  const { total } = countParametersByModule(config);
   // The head is a product with the embeddings where it has no weights of its own.
-  const matmulParameters = attention + feedForward + config.vocabularySize * config.modelDimension;
-  const attentionFlops = 4 * batch * context ** 2 * config.modelDimension * config.layers;
+  const ofLayers = config.layers * productParametersOfLayer(config);
+  const matmulParameters = ofLayers + config.vocabularySize * config.modelDimension;
+  const { heads, headDimension } = wholeConfig(config);
+  const attentionFlops = 4 * batch * context ** 2 * heads * headDimension * config.layers;
   const forwardFlops = 2 * batch * context * matmulParameters + attentionFlops;
   return {
     forwardFlops,
@@ -55,12 +57,16 @@ export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
 }
 
 /**
- * A layer saves for each token: the input of both norms and their outputs, the turned queries and keys, the
- * values and the merged heads (8 d), both branches of the feed-forward network and their product (3 d_ff), and
- * each head's attention weights. The end saves the last norm's input and output, and the logits.
+ * A layer saves for each token: the input of both norms and their outputs (4 d), the turned queries and keys, the values and the
+ * merged heads, queries and keys before their norms where they have any, the branches of the feed-forward network and what comes of
+ * them, and each head's attention weights. The end saves the last norm's input and output, and the logits.
  */
 function savedElements(config: ModelConfig, batch: number, context: number): number {
-  const { modelDimension, feedForwardDimension, layers, heads, vocabularySize } = config;
-  const perToken = 8 * modelDimension + 3 * feedForwardDimension + heads * context;
+  const whole = wholeConfig(config);
+  const { modelDimension, feedForwardDimension, layers, heads, vocabularySize, headDimension } = whole;
+  const [queries, keys] = [heads * headDimension, whole.keyValueHeads * headDimension];
+  const attended = 2 * queries + 2 * keys + (whole.queryKeyNorm ? queries + keys : 0) + heads * context;
+  const network = (whole.feedForward === 'swiglu' ? 3 : 2) * feedForwardDimension;
+  const perToken = 4 * modelDimension + attended + network;
   return batch * context * (layers * perToken + 2 * modelDimension + vocabularySize);
 }

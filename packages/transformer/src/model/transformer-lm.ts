@@ -6,6 +6,7 @@ import {
   RooflineError,
   ShapeError,
   type Tensor,
+  add,
   checkCount,
   checkDType,
   checkDevice,
@@ -16,18 +17,22 @@ import {
   formatShape,
   isGradEnabled,
   requireTensor,
+  scope,
 } from '@roofline/tensor-core';
 import type { AttentionFunction } from '../layers/attention.ts';
 import { TransformerBlock } from '../layers/block.ts';
+import { normOf } from '../layers/block-kinds.ts';
 import { Embedding } from '../layers/embedding.ts';
 import { CacheStep } from '../generation/cache-step.ts';
 import { KeyValueCache } from '../generation/key-value-cache.ts';
 import { Linear, linearStd } from '../layers/linear.ts';
-import { type ModelConfig, checkConfig } from './model-config.ts';
+import { type ModelConfig, type WholeConfig, checkConfig, wholeConfig } from './model-config.ts';
 import { building } from '../module/building.ts';
 import { type RecomputePolicy, checkRecompute, runBlocks } from './recompute.ts';
 import { Module } from '../module/module.ts';
-import { RMSNorm } from '../layers/rms-norm.ts';
+import type { LayerNorm } from '../layers/layer-norm.ts';
+import { PositionEmbedding } from '../layers/position-embedding.ts';
+import type { RMSNorm } from '../layers/rms-norm.ts';
 import { RotaryEmbedding } from '../layers/rope.ts';
 
 /** Options of `TransformerLM`. */
@@ -62,10 +67,12 @@ export interface TransformerOptions {
 export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | CacheStep], Tensor> {
   readonly config: ModelConfig;
   readonly tokenEmbeddings: Embedding;
+  /** Of a model with learned positions; null of one with rotary ones. */
+  readonly positionEmbeddings: PositionEmbedding | null;
   readonly layers: readonly TransformerBlock[];
-  readonly lnFinal: RMSNorm;
+  readonly lnFinal: RMSNorm | LayerNorm;
   readonly lmHead: Linear;
-  readonly #positions: RotaryEmbedding;
+  readonly #positions: RotaryEmbedding | null;
   readonly #recompute: RecomputePolicy;
 
   constructor(config: ModelConfig, transformerOptions: TransformerOptions = {}) {
@@ -90,6 +97,7 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
     this.#recompute = recompute;
     const parts = building(() => partsOf(config, { device: device(spec), dtype, seed, attention }));
     this.tokenEmbeddings = parts.tokenEmbeddings;
+    this.positionEmbeddings = parts.positionEmbeddings;
     this.layers = parts.layers;
     this.lnFinal = parts.lnFinal;
     this.lmHead = parts.lmHead;
@@ -107,7 +115,7 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
 
   #featuresOf(ids: Tensor, cache?: KeyValueCache | CacheStep): Tensor {
     checkInputs(ids, cache);
-    const embedded = this.tokenEmbeddings.forward(ids);
+    const embedded = this.#embedded(ids, cache?.layer(0).position ?? 0);
     const blocks = this.layers.map((layer, i) => (x: Tensor) => layer.forward(x, cache?.layer(i)));
     const policy = cache === undefined && isGradEnabled() ? this.#recompute : 'none';
     const x = runBlocks(blocks, embedded, policy);
@@ -115,9 +123,16 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
     return this.lnFinal.forward(x);
   }
 
+  #embedded(ids: Tensor, position: number | Tensor): Tensor {
+    const tokens = this.tokenEmbeddings.forward(ids);
+    const { positionEmbeddings } = this;
+    if (positionEmbeddings === null) return tokens;
+    return scope(() => add(tokens, positionEmbeddings.forward(ids.shape[1]!, position)));
+  }
+
   override dispose(): void {
     super.dispose();
-    this.#positions.dispose();
+    this.#positions?.dispose();
   }
 }
 
@@ -145,20 +160,36 @@ interface PartsOptions {
 }
 
 function partsOf(config: ModelConfig, { device, dtype, seed, attention }: PartsOptions) {
-  const { vocabularySize, contextLength, modelDimension, feedForwardDimension, heads } = config;
+  const whole = wholeConfig(config);
+  const { vocabularySize, contextLength, modelDimension, headDimension, normEpsilon } = whole;
   const options = { device, dtype, generator: new Generator(seed) };
-  const headDimension = modelDimension / heads;
-  const positions = new RotaryEmbedding({ headDimension, contextLength, theta: config.ropeTheta, device });
-  const sizes = { modelDimension, feedForwardDimension, heads, positions, attention };
-  const tied = config.tieWordEmbeddings ?? false;
+  const { ropeTheta: theta, ropeScaling: scaling, tieWordEmbeddings: tied } = whole;
+  const isRotary = whole.positions === 'rotary';
+  const positions = isRotary
+    ? new RotaryEmbedding({ headDimension, contextLength, theta, scaling, device })
+    : null;
   // Tied weights start as small as a head's: logits of a matrix of std 1 would begin far from a guess.
   const std = tied ? linearStd(modelDimension, vocabularySize) : undefined;
   const tokenEmbeddings = new Embedding(vocabularySize, modelDimension, { ...options, std });
-  const layers = Array.from({ length: config.layers }, () => new TransformerBlock({ ...options, ...sizes }));
-  const lnFinal = new RMSNorm(modelDimension, options);
+  const positionEmbeddings = isRotary
+    ? null
+    : new PositionEmbedding(contextLength, modelDimension, { ...options, std });
+  const block = { ...options, ...blockSizes(whole), positions, attention };
+  const layers = Array.from({ length: config.layers }, () => new TransformerBlock(block));
+  const lnFinal = normOf(whole.norm, modelDimension, { device, dtype }, normEpsilon);
   const weight = tied ? tokenEmbeddings.weight : undefined;
   const lmHead = new Linear(modelDimension, vocabularySize, { ...options, weight });
-  return { tokenEmbeddings, layers, lnFinal, lmHead, positions };
+  return { tokenEmbeddings, positionEmbeddings, layers, lnFinal, lmHead, positions };
+}
+
+function blockSizes({ attentionBias: bias, queryKeyNorm, normEpsilon, ...whole }: WholeConfig) {
+  const { modelDimension, feedForwardDimension, heads, keyValueHeads, headDimension } = whole;
+  const { feedForward, feedForwardBias, norm } = whole;
+  return {
+    ...{ modelDimension, feedForwardDimension, heads, keyValueHeads, headDimension, bias },
+    ...{ queryKeyNormEpsilon: queryKeyNorm ? normEpsilon : null },
+    ...{ feedForward, feedForwardBias, norm, normEpsilon },
+  };
 }
 
 /** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `model` is a language model. */

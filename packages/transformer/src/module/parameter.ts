@@ -50,6 +50,19 @@ export function checkParameterOptions(
 /** Random weights are cut at this many standard deviations. */
 const cut = 3;
 
+let draws = true;
+
+/** What `build` makes with zeros in place of random weights, for those that are read next: drawing billions takes minutes. */
+export function withoutDrawing<T>(build: () => T): T {
+  const before = draws;
+  draws = false;
+  try {
+    return build();
+  } finally {
+    draws = before;
+  }
+}
+
 /** A parameter drawn from N(0, std²), cut at three standard deviations. */
 export function truncatedNormalParameter(
   shape: Shape,
@@ -57,6 +70,7 @@ export function truncatedNormalParameter(
   // Callers hand on options that hold more than these.
   { device, dtype, generator }: ParameterOptions,
 ): Tensor {
+  if (!draws) return zerosParameter(shape, { device, dtype });
   const range = { mean: 0, std, low: -cut * std, high: cut * std };
   return keepPart(truncatedNormal(shape, { device, dtype, generator, ...range, requiresGrad: true }));
 }

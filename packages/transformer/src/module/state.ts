@@ -135,6 +135,13 @@ export function overwriteParameters(loads: readonly StateLoad[]): void {
   );
 }
 
+/** The same for a module that nobody has yet, one parameter at a time: what fails leaves some of them written. */
+export function fillParameters(loads: readonly StateLoad[]): void {
+  noGrad(() => {
+    for (const load of loads) scope(() => copyInPlace(load.parameter, copyFor(load)));
+  });
+}
+
 function copyFor({ name, parameter: { device, dtype }, source }: StateLoad): Tensor {
   const read = source.read(device);
   const beyond = valueBeyond(read, dtype);

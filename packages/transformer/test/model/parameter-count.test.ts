@@ -54,6 +54,15 @@ describe('countParameters', () => {
     const { total, ...parts } = countParametersByModule(toyConfig);
     expect(total).toBe([...model.parameters()].reduce((sum, { size }) => sum + size, 0));
     expect(Object.values(parts).reduce((a, b) => a + b)).toBe(total);
-    expect(parts).toEqual({ tokenEmbeddings: 88, attention: 512, feedForward: 576, norms: 40, head: 88 });
+    expect(parts).toEqual({
+      ...{
+        tokenEmbeddings: 88,
+        positionEmbeddings: 0,
+        attention: 512,
+        feedForward: 576,
+        norms: 40,
+        head: 88,
+      },
+    });
   });
 });

@@ -1,4 +1,6 @@
 import type { Flags } from '../../cli/command.ts';
+import { UsageError } from '../../errors.ts';
+import { chooseModels, modelFlags } from '../../model/flags.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { attentionDefaults, attentionParameters, attentionPasses } from './parameters.ts';
@@ -21,7 +23,13 @@ const defaults: Flags = Object.fromEntries(
 );
 
 export const attentionCommand = benchmarkCommand('attention', {
-  flags: { ...parameterFlags, ...defaults },
+  flags: {
+    ...{ ...parameterFlags, ...defaults },
+    model: {
+      ...modelFlags.model,
+      describe: 'Models of Hugging Face whose head dimensions to take: folders or config.json',
+    },
+  },
   examples: [
     ['roofline attention', 'plain and flash, forward and backward; on the CPU in a form for laptops'],
     ['roofline attention --dtype float32,bfloat16 --out results/attention', 'both dtypes; again to resume'],
@@ -30,8 +38,8 @@ export const attentionCommand = benchmarkCommand('attention', {
     ['roofline attention --json | jq .rows', 'for other programs'],
   ],
   load: async () => (await import('./benchmark.ts')).attentionBenchmark,
-  plan(args) {
-    const swept = sweptBy(attentionParameters, args);
+  async plan(args) {
+    const swept = { ...sweptBy(attentionParameters, args), ...(await headDimensions(args)) };
     return {
       parameters: ({ type }) => ({
         ...structuredClone(attentionDefaults[type]),
@@ -41,3 +49,17 @@ export const attentionCommand = benchmarkCommand('attention', {
     };
   },
 });
+
+/** Of the models that --model names. */
+async function headDimensions(args: {
+  readonly model?: readonly string[];
+  readonly 'head-dim'?: unknown;
+}): Promise<{ headDimension?: number[] }> {
+  const { model } = args;
+  if (model === undefined) return {};
+  if (args['head-dim'] !== undefined)
+    throw new UsageError('--model and --head-dim both say which head dimension; leave one out.');
+  const models = await chooseModels({ model: [...model] }, 'small');
+  const dimensions = models.map(({ shape }) => shape.headDimension ?? shape.modelDimension / shape.heads);
+  return { headDimension: [...new Set(dimensions)] };
+}

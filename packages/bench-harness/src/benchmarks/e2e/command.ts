@@ -42,6 +42,10 @@ export const e2eCommand = benchmarkCommand(({ warmup }) => (warmup.length > 1 ? 
       'beside the strongest peers',
     ],
     ['roofline e2e --d-model 512 --d-ff 2048 --layers 4 --heads 8', 'a size of your own'],
+    [
+      'roofline e2e --model Qwen2.5-0.5B --attention flash',
+      'a model of Hugging Face, whose weights are not needed',
+    ],
     ['roofline e2e --size small --warmup 0,1,2,5', 'what the steps before those that count are good for'],
     ['roofline e2e --size small --json | jq .rows', 'for other programs'],
   ],

@@ -1,9 +1,6 @@
-import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
-import { type DType, computeDType, floatingPoint, isFloatingPoint } from '../../base/dtype.ts';
+import { type DType, floatingPoint, isFloatingPoint } from '../../base/dtype.ts';
 import { DTypeError } from '../../base/errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { normalCdf as float64NormalCdf } from '../../tensor/random/normal-cdf.ts';
-import { cast } from '../copy/cast.ts';
 import { add, div, mul, neg } from './arithmetic.ts';
 import { binary, unary } from '../support/pointwise.ts';
 import { less } from './comparisons.ts';
@@ -183,44 +180,4 @@ const siluBackward = binary({
     const scaled = graph.node('Div', [g, onePlusExpMinus(graph, x)], {}, result);
     return graph.node('Mul', [scaled, onePlusXTimesSigmoidMinus(graph, x)], {}, result);
   },
-});
-
-const inverseSqrt2Pi = 1 / Math.sqrt(2 * Math.PI);
-
-/** e^(-x²/2) / √(2π). */
-function normalDensity(x: Tensor): Tensor {
-  return mul(exp(mul(mul(x, x), -0.5)), inverseSqrt2Pi);
-}
-
-/** x · Φ(x), exactly, by the error function (Hendrycks & Gimpel 2016). */
-export const gelu = unary({
-  name: 'gelu',
-  dtype: floatingPoint,
-  expression: 'a * normcdf(a)',
-  onnx: (graph, a) => graph.node('Mul', [a, normalCdfNode(graph, a)]),
-  float64: (a) => a * float64NormalCdf(a),
-  reads: 'input',
-  gradient: (g, x) => {
-    const wide = cast(x, computeDType([x.dtype], []));
-    return mul(g, add(normalCdf(wide), mul(wide, normalDensity(wide))));
-  },
-  flops: 8,
-  reference: (x) => mul(x, normalCdf(x)),
-});
-
-// Φ(x) = (1 + erf(x/√2)) / 2; far below 0 its error is one rounding of 1, as in PyTorch on the CPU.
-function normalCdfNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  const erf = graph.node('Erf', [graph.node('Mul', [x, graph.scalar(x.dtype, Math.SQRT1_2)])]);
-  return graph.node('Mul', [graph.node('Add', [erf, graph.scalar(x.dtype, 1)]), graph.scalar(x.dtype, 0.5)]);
-}
-
-const normalCdf: (x: Tensor) => Tensor = unary({
-  name: 'normalCdf',
-  dtype: floatingPoint,
-  expression: 'normcdf(a)',
-  onnx: normalCdfNode,
-  float64: float64NormalCdf,
-  reads: 'input',
-  gradient: (g, x) => mul(g, normalDensity(x)),
-  flops: 8,
 });

@@ -202,4 +202,7 @@ export const elementwiseOps: readonly OpEntry[] = [
   unary('sigmoid', t.sigmoid, 'torch.sigmoid'),
   unary('silu', t.silu, 'silu'),
   unary('gelu', t.gelu, 'gelu', { rule: 'accumulated', exactAddends: true }),
+  unary('gelu', (x) => t.gelu(x, { approximate: 'tanh' }), 'gelu_tanh', {
+    ...{ rule: 'accumulated', exactAddends: true },
+  }),
 ];

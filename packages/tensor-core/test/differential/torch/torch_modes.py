@@ -62,6 +62,11 @@ class References:
         """The error function is rounded, and far below 0 all that is left of 1 + erf is that rounding."""
         return x * 0.5 * (1 + self.mode.result(torch.erf(self.mode.result(x * math.sqrt(0.5)))))
 
+    def gelu_tanh(self, x):
+        """The hyperbolic tangent is rounded, and far below 0 all that is left of 1 + tanh is that rounding."""
+        inner = self.mode.result(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+        return x * 0.5 * (1 + self.mode.result(torch.tanh(inner)))
+
     def log_softmax(self, x, dim):
         """The sum whose logarithm is taken is rounded, which near 0 is all that errs."""
         if x.numel() == 0:
@@ -86,6 +91,7 @@ NATIVE = {
     "std": torch.std,
     "layer_norm": F.layer_norm,
     "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,
     "linspace": torch.linspace,
     "log_softmax": torch.log_softmax,

@@ -86,6 +86,11 @@ export const elementwiseCases: readonly ElementwiseCase[] = [
   oneInput('sigmoid', t.sigmoid, sigmoid),
   oneInput('silu', t.silu, (x) => x * sigmoid(x)),
   oneInput('gelu', t.gelu, (x) => 0.5 * x * (1 + erf(x / Math.SQRT2))),
+  oneInput(
+    'gelu by tanh',
+    (x) => t.gelu(x, { approximate: 'tanh' }),
+    (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  ),
   oneInput('relu', t.relu, (x) => Math.max(x, 0)),
   oneInput('abs', t.abs, Math.abs),
   oneInput('sign', t.sign, Math.sign),

@@ -1,0 +1,134 @@
+// Loads the models that transformers_models.py made, and compares logits, loss, gradients and greedy tokens: compare.ts FOLDER DEVICE.
+// Exits with 1 where an error against float64 is more than twice PyTorch's own, or a token differs. Writes parity.json to FOLDER,
+// and each model to FAMILY/ours, for `transformers` to open.
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { flashAttention } from '../../packages/flash-attn/src/index.ts';
+import { type DType, type Tensor, noGrad, scope } from '../../packages/tensor-core/src/index.ts';
+import {
+  type TransformerLM,
+  generate,
+  languageModelLoss,
+  loadPretrained,
+  loadTensors,
+  plainAttention,
+  savePretrained,
+} from '../../packages/transformer/src/index.ts';
+
+const quantities = ['logits', 'loss', 'gradients'] as const;
+type Errors = Record<(typeof quantities)[number], number>;
+interface Made {
+  readonly about: object;
+  readonly errors: Record<string, Record<'eager' | 'sdpa', Errors>>;
+  readonly greedy: readonly { readonly prompt: number[]; readonly tokens: number[] }[];
+}
+
+const dtypes = ['float64', 'float32', 'bfloat16'] as const satisfies DType[];
+const attentions = { plain: plainAttention, flash: flashAttention };
+/** Whose error ours is held against: that of the same kind of attention. */
+const beside = { plain: 'eager', flash: 'sdpa' } as const;
+/** Of a sum of a few roundings: a lucky loss of PyTorch's may have none. */
+const roundings: Record<(typeof dtypes)[number], number> = {
+  float64: 2 ** -50,
+  float32: 2 ** -21,
+  bfloat16: 2 ** -8,
+};
+
+const [root = '', asked] = process.argv.slice(2);
+const device = asked === 'cpu' ? 'cpu' : 'cuda';
+const rows: object[] = [];
+const failures: string[] = [];
+for (const family of readdirSync(root).filter((name) => !name.endsWith('.json'))) compareFamily(family);
+writeFileSync(join(root, 'parity.json'), JSON.stringify(rows, null, 2));
+console.table(rows);
+for (const failure of failures) console.error(`FAILED ${failure}`);
+console.log(
+  failures.length === 0 ? 'All within twice the error of PyTorch.' : `${failures.length} failures.`,
+);
+process.exitCode = failures.length === 0 ? 0 : 1;
+
+function compareFamily(family: string): void {
+  const folder = join(root, family);
+  const made = JSON.parse(readFileSync(join(folder, 'errors.json'), 'utf8')) as Made;
+  const reference = loadTensors(join(folder, 'reference.safetensors')).tensors;
+  for (const dtype of dtypes) {
+    for (const kind of ['plain', 'flash'] as const) {
+      const { model } = loadPretrained(folder, { device, dtype, attention: attentions[kind] });
+      if (dtype === 'float32') compareGreedy(`${family}, ${kind}`, model, made);
+      if (dtype === 'float32' && kind === 'plain')
+        savePretrained(model, join(folder, 'ours'), { from: folder });
+      const ours = errorsOf(model, reference, folder);
+      const theirs = made.errors[dtype]![beside[kind]];
+      for (const what of quantities) {
+        const limit = Math.max(2 * theirs[what], what === 'loss' ? roundings[dtype] : 0);
+        const ratio = ours[what] / theirs[what];
+        rows.push({ family, dtype, attention: kind, what, ours: ours[what], PyTorch: theirs[what], ratio });
+        if (!(ours[what] <= limit))
+          failures.push(`${family}, ${dtype}, ${kind}: ${what} ${ours[what]} against ${theirs[what]}`);
+      }
+      model.dispose();
+    }
+  }
+  for (const tensor of Object.values(reference)) tensor.dispose();
+}
+
+/** Token by token, after prompts of several lengths: with a cache, without, and compiled. */
+function compareGreedy(what: string, model: TransformerLM, { greedy }: Made): void {
+  for (const [way, options] of Object.entries({
+    cache: {},
+    whole: { useCache: false },
+    compiled: { compile: true },
+  })) {
+    for (const { prompt, tokens } of greedy) {
+      const ours = generate(model, prompt, { temperature: 0, maxNewTokens: tokens.length, ...options });
+      if (ours.join() !== tokens.join())
+        failures.push(
+          `${what}, ${way}: greedy tokens after ${prompt.length}: ${ours.join()}, not ${tokens.join()}`,
+        );
+    }
+  }
+}
+
+function errorsOf(model: TransformerLM, reference: Readonly<Record<string, Tensor>>, folder: string): Errors {
+  const onDevice = (name: string) => reference[name]!.to(device);
+  const [ids, targets] = [onDevice('ids'), onDevice('targets')];
+  const lengths = reference['lengths']!.toFlatArray();
+  const [logits, loss] = scope(() => {
+    const all = noGrad(() => model.forward(ids));
+    const [, longest, vocabulary] = all.shape as [number, number, number];
+    const values = all.toFlatArray();
+    const real = lengths.flatMap((length, row) =>
+      values.slice(row * longest * vocabulary, (row * longest + length) * vocabulary),
+    );
+    const ours = languageModelLoss(model, ids, targets);
+    ours.backward();
+    return [real, [ours.item()]];
+  });
+  const gradients = gradientsOf(model, join(folder, 'gradients'));
+  const names = Object.keys(reference).filter((name) => name.startsWith('gradients.'));
+  const joined = names.map((name) => gradients[name.slice('gradients.'.length)]!);
+  const [ours, theirs] = [joined, names.map((name) => reference[name]!)].map((tensors) =>
+    tensors.flatMap((tensor) => tensor.toFlatArray()),
+  );
+  for (const tensor of [ids, targets, ...Object.values(gradients)]) tensor.dispose();
+  return {
+    logits: relativeError(logits, reference['logits']!.toFlatArray()),
+    loss: relativeError(loss, reference['loss']!.toFlatArray()),
+    gradients: relativeError(ours!, theirs!),
+  };
+}
+
+/** Gradients as `transformers` stores weights: they are put in the place of the parameters, and saved. */
+function gradientsOf(model: TransformerLM, scratch: string): Readonly<Record<string, Tensor>> {
+  const state = [...model.namedParameters()].map(([name, { grad }]) => [name, grad!.detach()] as const);
+  model.loadStateDict(Object.fromEntries(state));
+  savePretrained(model, scratch);
+  return loadTensors(join(scratch, 'model.safetensors')).tensors;
+}
+
+/** ‖ours - theirs‖ / ‖theirs‖. */
+function relativeError(ours: readonly number[], theirs: readonly number[]): number {
+  if (ours.length !== theirs.length) throw new Error(`${ours.length} numbers, not ${theirs.length}.`);
+  const squares = (valueAt: (i: number) => number) => theirs.reduce((sum, _, i) => sum + valueAt(i) ** 2, 0);
+  return Math.sqrt(squares((i) => ours[i]! - theirs[i]!) / squares((i) => theirs[i]!));
+}
