@@ -4,6 +4,7 @@ import { Generator, RooflineError, type Tensor, noGrad, ones, tensor, zeros } fr
 import { describe, expect, it } from 'vitest';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
 import * as transformer from '../src/index.ts';
+import { trainingTable } from './hostile-training.ts';
 
 const config = () => ({
   vocabularySize: 5,
@@ -185,6 +186,8 @@ const table: HostileTable = {
     args: () => [model(), ids(), ids(), { logits: 'chunked' }],
     legal: { 3: 'undefined {}', '3.logits': 'undefined' },
   },
+
+  ...trainingTable({ model, loader, path, missing, undo }),
 
   // Generation
   'new KeyValueCache': { args: () => [8], legal: { 0: '5' } },
