@@ -141,14 +141,14 @@ export function makeSchedule(settings: TrainSettings): Schedule {
 }
 
 const namesOfOptions = {
-  ...{ warmupSteps: 'warmup', totalSteps: 'schedule-steps', decaySteps: 'schedule-steps' },
-  ...{ maximum: 'lr', minimum: 'min-lr' },
+  ...{ warmupSteps: '--warmup', totalSteps: '--schedule-steps', decaySteps: 'a decay of' },
+  ...{ maximum: '--lr', minimum: '--min-lr' },
 };
 
 /** The message of a schedule, by the flags that make it. */
 function byFlags(message: string): string {
   return Object.entries(namesOfOptions).reduce(
-    (text, [name, flag]) => text.replaceAll(new RegExp(`\\b${name}\\b`, 'g'), `--${flag}`),
+    (text, [name, words]) => text.replaceAll(new RegExp(`\\b${name}\\b`, 'g'), words),
     message.replace(/^\w+: /, ''),
   );
 }
