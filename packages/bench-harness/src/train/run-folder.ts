@@ -34,9 +34,9 @@ export function checkpointPath(folder: string, step: number): string {
   return join(folder, `step-${String(step).padStart(7, '0')}.safetensors`);
 }
 
-/** What a checkpoint holds besides the training's own state. */
+/** What a checkpoint holds besides the training's own state: the same text for the same settings, whatever their order. */
 export function metadataOf(settings: TrainSettings): Record<string, string> {
-  return { [settingsKey]: JSON.stringify(settings) };
+  return { [settingsKey]: JSON.stringify(trainSettings.parse(settings)) };
 }
 
 /**
