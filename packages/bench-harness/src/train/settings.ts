@@ -37,7 +37,7 @@ export const trainSettings = z.object({
   keep: count.min(1),
   /** The share of the tokens that is for validation; 0 for none. */
   validation: z.number().min(0).lt(1),
-  /** A loss so many nats above the usual stops the training; 0 for any. */
+  /** A loss so many nats beyond the noise above the usual stops the training; 0 for none. */
   spike: z.number().nonnegative(),
   seed: count,
 });

@@ -98,7 +98,11 @@ export const trainFlags = {
     '0.1',
     share('validation'),
   ),
-  spike: decimal('spike', 'Nats above the usual loss at which the training stops; 0 for any', '2'),
+  spike: decimal(
+    'spike',
+    'Nats beyond the noise above the usual loss at which the training stops; 0 for never',
+    '2',
+  ),
   seed: whole('seed', 0, 'Of weights, and of the order of windows', '0'),
   ...deviceFlag,
   ...jsonFlag,

@@ -17,11 +17,19 @@ describe('a watch of losses', () => {
   });
 
   it('names a loss far above the usual, once there is one', () => {
-    expect(() => usual().see(60, 3.2, 1)).toThrow(
-      'Step 60: the loss is 3.20, more than 1 nats above the usual 2.05.',
+    expect(() => usual().see(60, 3.4, 1)).toThrow(
+      'Step 60: the loss is 3.40, more than 1 nats beyond the noise above the usual 2.05.',
     );
-    expect(() => usual().see(60, 3, 1)).not.toThrow();
+    // 6 deviations of 0.05 are noise.
+    expect(() => usual().see(60, 3.3, 1)).not.toThrow();
     expect(() => usual({}, 49).see(49, 9, 1)).not.toThrow();
+  });
+
+  it('takes the noise of small batches for what it is', () => {
+    const watch = new LossWatch({ spike: 1, checksNorm: true });
+    for (let step = 0; step < 60; step++) watch.see(step, step % 2 === 0 ? 2 : 3, 1);
+    expect(() => watch.see(60, 6, 1)).not.toThrow();
+    expect(() => watch.see(61, 9, 1)).toThrow(/Step 61: the loss is 9.00/);
   });
 
   it('may be told to let them pass', () => {

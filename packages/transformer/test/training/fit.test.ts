@@ -107,6 +107,16 @@ describe('fit', () => {
     expect(parameters).toEqual(whole.parameters);
   });
 
+  it.each([false, true])('leaves nothing behind that grows with the steps (compiled: %s)', (isCompiled) => {
+    const { model, ...rest } = parts();
+    const held: number[] = [];
+    const { device } = model.lmHead.weight;
+    for (const { step } of fit(model, { ...rest, clip, compile: isCompiled, steps: 30 }))
+      if (step >= 5) held.push(device.allocatedBytes);
+    expect(new Set(held).size).toBe(1);
+    expect(held[0]).toBeGreaterThan(0);
+  });
+
   it('skips updates of float16 gradients that overflow', () => {
     const { model, ...rest } = parts();
     const before = valuesOf(model);
