@@ -33,6 +33,7 @@ export interface CosineScheduleOptions extends ConstantScheduleOptions {
   readonly totalSteps: number;
 }
 
+/** The same for a straight line. */
 export type LinearScheduleOptions = CosineScheduleOptions;
 
 /** The same for a schedule that falls only at its end. */

@@ -70,7 +70,9 @@ export interface FitOptions {
   readonly compile?: boolean | CompileOptions;
 }
 
+/** The dtypes that products of a training may have. */
 export const fitDTypes = ['float32', 'bfloat16', 'float16'] as const;
+/** One of them. */
 export type FitDType = (typeof fitDTypes)[number];
 
 /** A step that `fit` has started. */
