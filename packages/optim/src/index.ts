@@ -1,7 +1,6 @@
 export { AdamW } from './optimizers/adamw.ts';
 export type { AdamWOptions } from './optimizers/hyperparameters.ts';
 export { clipGradientNorm } from './gradients/clip-gradient-norm.ts';
-export { type CosineScheduleOptions, cosineSchedule } from './cosine-schedule.ts';
 export {
   GradientScaler,
   type GradientScalerOptions,
@@ -18,3 +17,17 @@ export {
 export { type OptimizerState, OptimizerStateError } from './optimizers/optimizer-state.ts';
 export { SGD } from './optimizers/sgd.ts';
 export type { SGDOptions } from './optimizers/hyperparameters.ts';
+export {
+  type ConstantScheduleOptions,
+  type CosineScheduleOptions,
+  type LinearScheduleOptions,
+  type Schedule,
+  type ScheduleDescription,
+  type WsdScheduleOptions,
+  constantSchedule,
+  cosineSchedule,
+  linearSchedule,
+  scheduleKinds,
+  scheduleOf,
+  wsdSchedule,
+} from './schedules.ts';

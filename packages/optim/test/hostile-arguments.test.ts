@@ -32,6 +32,11 @@ const legalOptions = {
   '1.nesterov': 'undefined',
 };
 
+const falling = () => ({ maximum: 1, minimum: 0, warmupSteps: 1, totalSteps: 2 });
+const fallingLegal = {
+  ...{ '0.maximum': '5', '0.minimum': 'undefined', '0.warmupSteps': 'undefined', '0.totalSteps': '5' },
+};
+
 const table: HostileTable = {
   'new AdamW': { args: () => [parameters(), adamWOptions()], legal: legalOptions },
   'AdamW#update': internal,
@@ -81,9 +86,20 @@ const table: HostileTable = {
   },
   'GradientScaler#dispose': { args: () => [scaler()] },
   clipGradientNorm: { args: () => [parameters(), 1], legal: { 1: '5 Infinity' } },
-  cosineSchedule: {
-    args: () => [{ maximum: 1, minimum: 0, warmupSteps: 1, totalSteps: 2 }],
-    legal: { '0.maximum': '5', '0.minimum': 'undefined', '0.warmupSteps': 'undefined', '0.totalSteps': '5' },
+  cosineSchedule: { args: () => [falling()], legal: fallingLegal },
+  linearSchedule: { args: () => [falling()], legal: fallingLegal },
+  wsdSchedule: {
+    args: () => [{ ...falling(), decaySteps: 1 }],
+    legal: { ...fallingLegal, '0.decaySteps': 'undefined' },
+  },
+  constantSchedule: {
+    args: () => [{ maximum: 1, warmupSteps: 1 }],
+    legal: { '0.maximum': '5', '0.warmupSteps': 'undefined 5' },
+  },
+  scheduleOf: {
+    args: () => [{ kind: 'cosine', ...falling() }],
+    legal: fallingLegal,
+    named: 'scheduleOf|cosineSchedule',
   },
 };
 

@@ -27,6 +27,34 @@ export { GeluNetwork, type GeluNetworkOptions } from './layers/gelu-network.ts';
 export { LayerNorm } from './layers/layer-norm.ts';
 export { Linear, type LinearOptions } from './layers/linear.ts';
 export {
+  type FitDType,
+  type FitOptions,
+  type FitStep,
+  type TrainingData,
+  type TrainingOptimizer,
+  type TrainingScaler,
+  fit,
+  fitDTypes,
+} from './training/fit.ts';
+export {
+  type DecayGroup,
+  type ParameterGroupsOptions,
+  parameterGroups,
+} from './training/parameter-groups.ts';
+export {
+  type SavableData,
+  type SavableOptimizer,
+  type SavableScaler,
+  type SavableState,
+  type SavedTraining,
+  TrainingFileError,
+  type TrainingParts,
+  type TrainingPlace,
+  describeTraining,
+  loadTraining,
+  saveTraining,
+} from './training/training-file.ts';
+export {
   type LanguageModelLossOptions,
   type LogitsMode,
   languageModelLoss,

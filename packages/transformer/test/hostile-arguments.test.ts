@@ -17,6 +17,7 @@ import {
   attentionLegal,
   blockOptions,
 } from './hostile-options.ts';
+import { trainingTable } from './hostile-training.ts';
 
 const model = () => new transformer.TransformerLM(config());
 const linear = () => new transformer.Linear(2, 2, parameterOptions());
@@ -206,6 +207,8 @@ const table: HostileTable = {
     args: () => [model(), ids(), ids(), { logits: 'chunked' }],
     legal: { 3: 'undefined {}', '3.logits': 'undefined' },
   },
+
+  ...trainingTable({ model, loader, path, missing, undo }),
 
   // Generation
   'new KeyValueCache': { args: () => [8], legal: { 0: '5' } },

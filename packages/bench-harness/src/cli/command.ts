@@ -19,6 +19,7 @@ export interface Command<F extends Flags = Flags> {
 /** The groups of `roofline --help`, in its order. */
 export const commandGroups = {
   start: 'Start here',
+  train: 'Train',
   measure: 'Measure',
   look: 'Look',
   check: 'Check',

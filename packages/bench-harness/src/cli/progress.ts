@@ -45,15 +45,15 @@ export class ProgressDisplay implements SweepObserver, Disposable {
     this.#stream = stream;
   }
 
-  /** Shows what is being done, and how much of it is; on a terminal only. */
-  status(text: string, done?: number, total?: number): void {
+  /** Shows what is being done, how much of it is, and `details` that change meanwhile; on a terminal only. */
+  status(text: string, done?: number, total?: number, details = ''): void {
     const isCounted = done !== undefined && total !== undefined;
     if (!isCounted || done === 0) {
       this.#timeLeft.started(1, performance.now());
       this.#timeLeft.cellStarted(performance.now());
     }
     if (isCounted) this.#timeLeft.cellProgressed(done, total, text, performance.now());
-    this.#show(isCounted ? `${text} ${done}/${total}` : text);
+    this.#show(isCounted ? `${text} ${done}/${total}${details}` : text);
   }
 
   clear(): void {

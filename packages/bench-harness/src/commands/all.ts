@@ -15,6 +15,26 @@ export const commandEntries: readonly CommandEntry[] = [
     summary: 'What is found on this machine, what is missing, and how to get it',
     load: async () => (await import('./doctor.ts')).doctorCommand,
   },
+  {
+    name: 'train',
+    group: 'train',
+    summary:
+      'Train a model on a text or a file of tokens, with checkpoints that it goes on from: --data text.txt --out runs/a',
+    load: async () => (await import('./train.ts')).trainCommand,
+  },
+  {
+    name: 'tokenize',
+    group: 'train',
+    positionals: '<texts..>',
+    summary: 'Make a file of tokens of texts, to train on: a.txt b.txt --out data.bin',
+    load: async () => (await import('./tokenize.ts')).tokenizeCommand,
+  },
+  {
+    name: 'generate',
+    group: 'train',
+    summary: "Let a trained model go on with a text: --checkpoint runs/a --prompt 'The roof'",
+    load: async () => (await import('./generate.ts')).generateCommand,
+  },
   ...benchmarkEntries.flatMap(({ name, command }) =>
     command ? [{ name, group: 'measure' as const, ...command }] : [],
   ),
@@ -64,13 +84,6 @@ export const commandEntries: readonly CommandEntry[] = [
     handsWordsOn: true,
     summary: 'Start ranks of a script that meet: --nproc 4 -- train.js ARGS',
     load: async () => (await import('./launch.ts')).launchCommand,
-  },
-  {
-    name: 'tokenize',
-    group: 'set-up',
-    positionals: '<texts..>',
-    summary: 'Make a file of tokens of texts, to train on: a.txt b.txt --out data.bin',
-    load: async () => (await import('./tokenize.ts')).tokenizeCommand,
   },
   {
     name: 'bundle',

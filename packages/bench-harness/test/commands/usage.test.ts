@@ -94,7 +94,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     const { stdout } = await runMain(['--help']);
     const lines = stdout.split('\n');
     const titles = lines.filter((line) => /^\S.*:$/.test(line));
-    expect(titles).toEqual(['Start here:', 'Measure:', 'Look:', 'Check:', 'Set up:', 'Options:']);
+    expect(titles).toEqual(['Start here:', 'Train:', 'Measure:', 'Look:', 'Check:', 'Set up:', 'Options:']);
     const listed = lines.flatMap((line) => /^ {2}([a-z0-9]+)/.exec(line)?.[1] ?? []);
     expect(listed.slice(0, 2)).toEqual(['demo', 'doctor']);
     expect(listed.toSorted()).toEqual([...commandEntries.map(({ name }) => name), 'completion'].toSorted());
