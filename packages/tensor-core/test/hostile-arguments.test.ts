@@ -348,6 +348,7 @@ const table: HostileTable = {
   enableGrad: runs(),
   noGrad: runs(),
   isGradEnabled: given(() => []),
+  isBackwardRunning: given(() => []),
   autocast: given(() => ['bfloat16', () => {}], { 1: 'fn' }),
   autocastDType: given(() => []),
   withoutAutocast: runs(),

@@ -310,7 +310,7 @@ export class Tensor extends Scoped implements MemoryView {
     this.dispose();
   }
 
-  /** Throws a DisposedError if this handle has been disposed; `op` is named in it. */
+  /** Throws a DisposedError if this handle has been disposed; `op` is named in it. Memory that was let go is brought back. */
   assertAlive(op: string): void {
     if (this.#disposed) {
       throw new DisposedError(
@@ -318,6 +318,7 @@ export class Tensor extends Scoped implements MemoryView {
           'Return it from its scope, or keep() it.',
       );
     }
+    if (this.storage.isAway) this.storage.bringBack();
   }
 }
 
