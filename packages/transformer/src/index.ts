@@ -36,6 +36,15 @@ export {
 export { type PresetName, presetConfig, presetNames, presets } from './model/presets.ts';
 export { RMSNorm } from './layers/rms-norm.ts';
 export { RotaryEmbedding, type RotaryOptions } from './layers/rope.ts';
+export {
+  type LoadShardedOptions,
+  type SaveShardedOptions,
+  type ShardedParameters,
+  loadSharded,
+  saveSharded,
+  saveWhole,
+} from './checkpoint/sharded-checkpoint.ts';
+export type { PartOptimizer } from './checkpoint/sharded-state.ts';
 export { SafetensorsFile, type TensorSource, writeSafetensors } from './checkpoint/safetensors.ts';
 export {
   type SafetensorsEntry,

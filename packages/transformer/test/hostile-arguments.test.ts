@@ -1,6 +1,15 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Generator, RooflineError, type Tensor, noGrad, ones, tensor, zeros } from '@roofline/tensor-core';
+import {
+  Generator,
+  RooflineError,
+  type Tensor,
+  noGrad,
+  ones,
+  reshape,
+  tensor,
+  zeros,
+} from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
 import * as transformer from '../src/index.ts';
@@ -70,10 +79,36 @@ const tokenFile = () => {
   transformer.writeTokens(path, [[1, 2, 3, 0, 1, 2, 3, 0]], { vocabularySize: 4 });
   return path;
 };
-/** A file of the name 'a', which a hostile path would write. */
+/** A file or folder of the name 'a', which a hostile path would write. */
 const undo = () => {
-  for (const written of [path, 'a']) rmSync(written, { force: true });
+  for (const written of [path, 'a']) rmSync(written, { force: true, recursive: true });
 };
+/** A model of one rank, which has all of it. */
+const sharded = (): transformer.ShardedParameters => {
+  const whole = model();
+  const all = [...whole.namedParameters()];
+  const leaves = new Map(
+    all.map(([name, parameter]) => [name, reshape(parameter.detach(), [parameter.size])]),
+  );
+  return {
+    module: whole,
+    group: { rank: 0, ranks: [0], allGatherObject: (value) => Promise.resolve([value]) },
+    shardGroup: { rank: 0, size: 1, ranks: [0] },
+    parts: () =>
+      all.map(([name, { shape, size }]) => ({ name, shape, start: 0, end: size, leaf: leaves.get(name)! })),
+    shapes: () => all.map(([name, { shape }]) => [name, shape]),
+    wholeParameters: () => all,
+  };
+};
+const statelessOptimizer = (): transformer.PartOptimizer => ({
+  parameters: () => [],
+  stateDict: () => ({ tensors: {}, metadata: {} }),
+  loadStateDict() {},
+});
+const optimizerLegal = { '2.optimizer': 'undefined' };
+const optimizerMethods = Object.fromEntries(
+  ['parameters', 'stateDict', 'loadStateDict'].map((name) => [`2.optimizer.${name}`, 'fn']),
+);
 const generateOptions = () => ({
   ...{ maxNewTokens: 1, stopToken: 0, seed: 0, useCache: true, windowStride: 1, compile: false },
   ...{ temperature: 1, topK: 1, topP: 1 },
@@ -316,6 +351,33 @@ const table: HostileTable = {
     args: () => [model(), checkpointFile(), { strict: true }],
     named: `loadCheckpoint|${missing}`,
     legal: { 2: 'undefined {}', '2.strict': 'undefined' },
+    undo,
+  },
+  'SafetensorsFile#readRange': {
+    args: () => [new transformer.SafetensorsFile(file()), 'a', 0, 5],
+    legal: { 1: 'a', 2: '', 3: '5' },
+    undo,
+  },
+  saveSharded: {
+    args: () => [sharded(), path, { optimizer: statelessOptimizer(), metadata: { a: 'b' } }],
+    whole: [0],
+    legal: {
+      ...{ 1: 'a', 2: 'undefined {}', '2.metadata': 'undefined {}', '2.metadata.a': 'a' },
+      ...{ ...optimizerLegal, ...optimizerMethods },
+    },
+    undo,
+  },
+  loadSharded: {
+    args: () => [sharded(), checkpointFile(), { optimizer: statelessOptimizer() }],
+    named: `loadSharded|${missing}`,
+    whole: [0],
+    legal: { 2: 'undefined {}', ...optimizerLegal, ...optimizerMethods },
+    undo,
+  },
+  saveWhole: {
+    args: () => [sharded(), path, { format: 'pt' }],
+    whole: [0],
+    legal: { 1: 'a', 2: 'undefined {}', '2.format': 'a' },
     undo,
   },
   saveCheckpoint: {

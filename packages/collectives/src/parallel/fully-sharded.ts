@@ -114,6 +114,11 @@ export class FullySharded<Model extends ShardableModule> {
     return this.#wholes('gradients');
   }
 
+  /** The names and shapes of all parameters, in the order of `wholeParameters`. */
+  *shapes(): Generator<[name: string, shape: readonly number[]]> {
+    for (const { wholes } of this.#units) for (const [name, { shape }] of wholes) yield [name, shape];
+  }
+
   *#wholes(what: 'parameters' | 'gradients'): Generator<[string, Tensor | null]> {
     for (const unit of this.#units)
       for (const [name, tensor] of unit.wholeOf(what)) {
