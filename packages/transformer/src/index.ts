@@ -64,3 +64,4 @@ export { type TokenSource, byteTokens } from './data/token-source.ts';
 export type { TokenWindows } from './data/token-windows.ts';
 export { TransformerLM, type TransformerOptions } from './model/transformer-lm.ts';
 export { type WriteTokensOptions, writeTokens } from './data/write-tokens.ts';
+export { deferWeights } from './module/building.ts';

@@ -358,6 +358,7 @@ const table: HostileTable = {
     legal: { 1: 'a', 2: '', 3: '5' },
     undo,
   },
+  deferWeights: { args: () => [() => 5], legal: { 0: 'fn' } },
   saveSharded: {
     args: () => [sharded(), path, { optimizer: statelessOptimizer(), metadata: { a: 'b' } }],
     whole: [0],

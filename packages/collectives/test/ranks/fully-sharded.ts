@@ -12,7 +12,7 @@ import {
   slice,
 } from '@roofline/tensor-core';
 import { AdamW, GradientScaler, clipGradientNorm } from '@roofline/optim';
-import { Linear, TransformerLM, generate } from '@roofline/transformer';
+import { Linear, TransformerLM, deferWeights, generate } from '@roofline/transformer';
 import { DistributedDataParallel, type FullyShardOptions, Mesh, fullyShard } from '../../src/index.ts';
 import { planUnits } from '../../src/parallel/sharded/parameter-unit.ts';
 import {
@@ -142,6 +142,25 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     const parts = [...sharded.parameters()].reduce((bytes, { byteLength }) => bytes + byteLength, 0);
     const all = [...model.parameters()].reduce((bytes, { byteLength }) => bytes + byteLength, 0);
     ok(parts < all / size + 16 * 64 * (model.layers.length + 3), `${parts} of ${all} bytes`);
+    sharded.dispose();
+  },
+
+  /** Built without its weights, a model is never whole on a rank, and has those of its seed. */
+  deferred() {
+    const large = { ...config, layers: 12, modelDimension: 64, feedForwardDimension: 128 };
+    const build = () => new TransformerLM(large, { seed: 4, device });
+    const alone = build();
+    const expected = valuesOf(alone.namedParameters());
+    const all = [...alone.parameters()].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const block = [...alone.layers[0]!.parameters()].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    alone.dispose();
+    const before = device.allocatedBytes;
+    device.resetPeakMemory();
+    const sharded = fullyShard(deferWeights(build), group);
+    const { peakAllocatedBytes } = device.memoryStatistics();
+    const most = all / size + 4 * block;
+    ok(peakAllocatedBytes - before < most, `${peakAllocatedBytes - before} bytes, at most ${most} of ${all}`);
+    deepStrictEqual(valuesOf(sharded.wholeParameters()), expected);
     sharded.dispose();
   },
 
