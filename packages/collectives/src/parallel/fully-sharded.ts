@@ -127,6 +127,11 @@ export class FullySharded<Model extends ShardableModule> {
       }
   }
 
+  /** What is gathered together: the names of its parameters, and the elements that travel, gaps among them. */
+  get units(): readonly { readonly names: readonly string[]; readonly elements: number }[] {
+    return this.#units.map(({ wholes, elements }) => ({ names: wholes.map(([name]) => name), elements }));
+  }
+
   /** What clipping by the global norm and a GradientScaler need, since each rank has other gradients. */
   get ranks(): RanksOfShards {
     const over = (op: 'sum' | 'max') => (x: Tensor) => this.shardGroup.allReduce(x, { op }).wait();

@@ -155,6 +155,11 @@ export class ShardedUnit {
     return this.#places.map(({ whole }) => whole).filter(({ requiresGrad }) => requiresGrad);
   }
 
+  /** Of the whole, gaps and all. */
+  get elements(): number {
+    return this.#flat.size;
+  }
+
   /** Whether the whole is here. */
   get isWhole(): boolean {
     return !this.#flat.storage.isAway;
@@ -237,6 +242,8 @@ export class ShardedUnit {
     noGrad(() =>
       scope(() => {
         const averaged = replicate ? allReduce(reduced, replicate, { op: 'average' }) : reduced;
+        // Waits for it: what it was sent from is let go then, and what went wrong is an error of this pass.
+        void averaged.address;
         const piece = averaged.dtype === 'float32' ? averaged : cast(averaged, 'float32');
         for (const { name, leaf } of this.parameters) {
           if (unused.has(name) || !this.#placeOf(name).whole.requiresGrad) continue;
