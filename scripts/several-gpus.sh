@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
 # Tests and measures NCCL between the GPUs of one machine: scripts/several-gpus.sh RANKS FOLDER [STEP ...]
 #
-# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter and -ddp. Every step has a time limit, and those
+# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter, -ddp and -ddp-compiled. Every step has a time limit, and those
 # after one that fails run nevertheless; the last lines say which failed. All steps, in their order, if none is named:
 #
 #   nccl         every collective and dtype                                                             40 s
+#   ops          collectives as ops, eager and compiled                                          not timed yet
 #   ddp-small    data-parallel steps of a small model; where they hang, the stacks of all processes     30 s
 #   equality     data parallelism and the sharded optimizer are what one rank does                      90 s
-#   faults       20 kills, late ranks, mismatches, ranks that exit                                      120 s
+#   faults       20 kills of eager and of compiled ranks, late ranks, mismatches, ranks that exit not timed yet
 #   allreduce    all-reduce of 1 MB to 1 GB next to PyTorch's                                           90 s
 #   collectives  all-gather and reduce-scatter likewise                                                 160 s
 #   ddp          xl in bfloat16, the three modes next to PyTorch's DistributedDataParallel              180 s
+#   compiled     overlap of xl at context 512, eager and compiled, on one GPU and on all          not timed yet
 #   zero         the same with AdamW's state split over the ranks: memory by rank                       60 s
 set -u
 cd "$(dirname "$0")/.."
 ranks=$1
 folder=$2
 shift 2
-steps=${*:-nccl ddp-small equality faults allreduce collectives ddp zero}
+steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled zero}
 export PATH="$PWD/node_modules/.bin:$PATH"
 mkdir -p "$folder"
 failed=()
@@ -88,19 +90,24 @@ export -f watched stacks descendants
 for name in $steps; do
   case $name in
     nccl) step 120 nccl gpu_tests test/gpu/nccl.test.ts ;;
+    ops) step 240 ops gpu_tests test/gpu/ops.test.ts ;;
     ddp-small)
       small="roofline ddp --backend nccl --nproc $ranks --size small --dtype bfloat16 --context 256 --steps 3 --warmup 1"
       step 150 'ddp of small' watched 60 "$small --mode naive,overlap --out $(mktemp -d)"
       step 150 'ddp of small next to PyTorch' watched 90 "$small --mode overlap --peer torch --out $(mktemp -d)"
       ;;
     equality) step 240 equality gpu_tests test/gpu/equality.test.ts ;;
-    faults) step 300 faults gpu_tests test/gpu/nccl-faults.test.ts ;;
+    faults) step 420 faults gpu_tests test/gpu/nccl-faults.test.ts ;;
     allreduce)
       step 200 allreduce roofline allreduce "${turns[@]}" --out "$folder/h200x$ranks-allreduce"
       ;;
     collectives)
       step 300 collectives roofline allreduce --op allgather,reducescatter "${turns[@]}" \
         --out "$folder/h200x$ranks-allgather-reducescatter"
+      ;;
+    compiled)
+      step 400 compiled roofline ddp --backend nccl --nproc "1,$ranks" --size xl --dtype bfloat16 --context 512 --batch 4 \
+        --steps 8 --warmup 3 --mode overlap --execution eager,compiled --out "$folder/h200x$ranks-ddp-compiled"
       ;;
     ddp | zero)
       model=(--backend nccl --nproc "$ranks" --size xl --dtype bfloat16 --context 512 --batch 4 --steps 8 --warmup 2)

@@ -19,6 +19,7 @@ export class CudaGraph {
   readonly #graph: number;
   readonly #executable: number;
   readonly #parameters = new HostMemory(nodeParameterBytes);
+  #isDisposed = false;
 
   private constructor(driver: CudaDriver, graph: number) {
     this.#driver = driver;
@@ -90,8 +91,14 @@ export class CudaGraph {
     );
   }
 
-  /** Frees it; launches under way end as they would. */
+  get isDisposed(): boolean {
+    return this.#isDisposed;
+  }
+
+  /** Frees it; launches under way end as they would. Twice is as once. */
   dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
     this.#driver.functions.cuGraphExecDestroy(this.#executable);
     this.#driver.functions.cuGraphDestroy(this.#graph);
   }

@@ -3,6 +3,7 @@ import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { scaleInUpdate } from '../../tensor-core/src/compile/passes/scale-in-update.ts';
 import { updateEarly } from '../../tensor-core/src/compile/passes/update-early.ts';
+import { NotedOrder, tell } from '../../tensor-core/test/compile/ordered-effects-op.ts';
 import { namesAfter } from '../../tensor-core/test/compile/passes/names-after.ts';
 import { SGD, clipGradientNorm } from '../src/index.ts';
 
@@ -12,6 +13,7 @@ describe('passes of updates, where one condition decides', () => {
   const tensor = () => zeros([4, 4], { device });
   const [w1, w2] = [tensor().requiresGrad_(), tensor().requiresGrad_()];
   const [g1, g2, x] = [tensor(), tensor(), tensor()];
+  const order = new NotedOrder();
   const optimizer = new SGD([w1, w2], { learningRate: 0.1 });
   /** Gradients of both, 64 bytes each, and what comes before the step that they are for. */
   const step = (between: () => readonly Tensor[], first = () => neg(g1), second = () => neg(g2)) => {
@@ -61,6 +63,16 @@ describe('passes of updates, where one condition decides', () => {
         'not before its parameter is read',
         'neg neg sgd mul sgd softmax',
         () => step(() => [mul(w1.detach(), 2), ...idle()]),
+      ],
+      [
+        'what others reduce, beside what follows, once the next reduction begins: by then it is there; the last at the end',
+        'neg tell neg tell sgd softmax sgd',
+        () =>
+          step(
+            idle,
+            () => tell(neg(g1), order),
+            () => tell(neg(g2), order),
+          ),
       ],
     ])('%s', (_, expected, fn, l2Bytes) => {
       expect(early(fn, l2Bytes)).toBe(expected);

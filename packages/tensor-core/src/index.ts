@@ -110,7 +110,7 @@ export { checkpoint } from './autograd/checkpoint.ts';
 export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
 export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './op/autocast/autocast.ts';
-export type { GradientHook } from './tensor/tensor.ts';
+export type { GradientHook, HookOptions } from './tensor/tensor.ts';
 export { enableGrad, isGradEnabled, noGrad } from './tensor/tape/grad-mode.ts';
 
 export { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/arithmetic.ts';

@@ -98,7 +98,7 @@ const table: HostileTable = {
   'new Storage': internal,
   ...internalsOf(
     'Storage',
-    'retain release buffer= addHandle dropHandle watch unwatch hold holdsOn noteUnderWay letGo bringBack moveIn noteWrite joinWrite leaveWrite writtenSince parameterAround',
+    'retain release buffer= addHandle dropHandle watch unwatch hold holdsOn noteUnderWay keepMemory letGo bringBack moveIn noteWrite joinWrite leaveWrite writtenSince parameterAround',
   ),
   keep: given(() => [x()]),
   scope: runs(),

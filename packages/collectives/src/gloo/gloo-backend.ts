@@ -37,6 +37,7 @@ export class GlooBackend implements Backend {
   readonly deviceType = 'cpu';
   readonly device = null;
   readonly ordersPairs = false;
+  readonly programs = null;
   readonly #library: GlooLibrary = glooLibrary();
   readonly #group: number;
   readonly #size: number;

@@ -59,7 +59,13 @@ export type Outcome =
   | { readonly status: 'done'; readonly ran?: TimeSpan }
   /** One description a rank; of a send or receive, the peer's alone. */
   | { readonly status: 'mismatch'; readonly descriptions: readonly string[] }
-  | { readonly status: 'failed'; readonly losses: ReadonlyMap<number, Loss>; readonly message: string };
+  | Failure;
+
+export interface Failure {
+  readonly status: 'failed';
+  readonly losses: ReadonlyMap<number, Loss>;
+  readonly message: string;
+}
 
 /** Calls under way. */
 export interface RunningCall {
@@ -68,6 +74,27 @@ export interface RunningCall {
    * queued from now on wait for their results, and returns at once.
    */
   wait(): void;
+}
+
+/** Calls that are part of CUDA graphs, which run with each launch. */
+export interface CapturedPrograms {
+  /** Why no graph can run any more, or null. */
+  failure(): Failure | null;
+  /** Puts a call on the current stream, which is being captured. Gives why that failed, or null. */
+  capture(call: BackendCall): Failure | null;
+  /**
+   * Lets `launch` queue a graph on the current stream, after all calls so far; `program` is told, once, what became of it. Gives why
+   * no graph can run any more, or null.
+   */
+  launch(program: LaunchedProgram, launch: () => void): Failure | null;
+  /** Calls `drop`, which frees a graph, before the connections end, for which no graph may be left. Gives what undoes that. */
+  beforeEnd(drop: () => void): () => void;
+}
+
+/** One launch of a graph. */
+export interface LaunchedProgram extends Pick<PendingCall, 'onSettled'> {
+  /** What ranks whose calls are compared must have alike. */
+  readonly description: string;
 }
 
 /** What moves the bytes of a group: Gloo, for tensors of the CPU, and NCCL, for those of a GPU. */
@@ -79,6 +106,8 @@ export interface Backend {
   readonly device: Device | null;
   /** Whether sends and receives run in the order of all calls, rather than alongside the others. */
   readonly ordersPairs: boolean;
+  /** What runs calls as part of CUDA graphs; null where there are none. */
+  readonly programs: CapturedPrograms | null;
   /** Begins calls, several as one, and returns; they run in the order of their start. */
   start(calls: readonly PendingCall[]): RunningCall;
   /** Ends the connections: what is under way fails. */

@@ -1,6 +1,7 @@
 import type { MemoryView } from '@roofline/tensor-core';
 import type { Backend } from './backend.ts';
-import type { Members } from './describe-call.ts';
+import { type Members, errorOf } from './describe-call.ts';
+import { noteHeard } from './unheard-failures.ts';
 import type { Operand } from './operands.ts';
 import { type CallTerms, PreparedCall, termsOf } from './prepared-call.ts';
 
@@ -10,19 +11,29 @@ export interface MemoryCall {
   /** Null where this rank gives nothing, or gets nothing. */
   readonly input: MemoryView | null;
   readonly output: MemoryView | null;
-  /** Told of the call once it has begun. */
-  noteUnderWay(call: PreparedCall): void;
+  /** Whether it becomes part of a CUDA graph. */
+  readonly isCaptured: boolean;
+  /** Whether it writes a tensor that was there before, which may be written anew once the call has failed. */
+  readonly isInPlace: boolean;
+}
+
+/** A call that becomes part of a CUDA graph, whose memory that keeps. Throws a CollectiveError. */
+export function captureOnMemory(given: MemoryCall, members: Members, backend: Backend): void {
+  const call = { ...termsOf(given.terms), ...addressesOf(given), buffers: [] };
+  const failure = backend.programs!.capture(call);
+  if (!failure) return;
+  noteHeard(members);
+  throw errorOf(call.kind, failure, members, call.description, null)!;
 }
 
 /** A call that keeps its memory until it has ended, but whose readers wait for it by themselves. */
 export function preparedOnMemory(call: MemoryCall, members: Members, backend: Backend): PreparedCall {
-  const { terms, input, output } = call;
+  const { input, output } = call;
   const views = [input, output].filter((view) => view !== null);
   return new PreparedCall(
     {
-      ...termsOf(terms),
-      input: input?.address ?? 0,
-      output: output?.address ?? 0,
+      ...termsOf(call.terms),
+      ...addressesOf(call),
       buffers: views.map(({ storage }) => storage.buffer),
     },
     // A GPU's allocator knows which streams use a block.
@@ -31,8 +42,33 @@ export function preparedOnMemory(call: MemoryCall, members: Members, backend: Ba
   );
 }
 
+/** The root's tensor is what a broadcast writes, to others. */
+function addressesOf({ terms, input, output }: MemoryCall): {
+  readonly input: number;
+  readonly output: number;
+} {
+  const target = terms.kind === 'broadcast' ? (output ?? input) : output;
+  return { input: input?.address ?? 0, output: target?.address ?? 0 };
+}
+
 function keptMemory({ address, storage }: MemoryView): Operand {
   const { buffer } = storage;
-  storage.retain?.();
-  return { address, buffer, finish: () => {}, release: () => storage.release?.() };
+  return { address, buffer, finish: () => {}, release: storage.keepMemory?.() ?? (() => {}) };
+}
+
+/** The first reader of what a call writes waits for it, and hears of what went wrong; so does whoever writes what it reads. */
+export function noteUnderWay(call: PreparedCall, { input, output, isInPlace }: MemoryCall): void {
+  let hasTold = false;
+  output?.storage.noteUnderWay?.(() => {
+    if (isInPlace && hasTold) return;
+    hasTold = true;
+    call.awaitResult();
+  });
+  if (input === null || input.storage === output?.storage) return;
+  input.storage.noteUnderWay?.(() => {
+    // What it reads is as it was, also where the call has failed: that is for the reader of its output.
+    try {
+      call.awaitResult();
+    } catch {}
+  });
 }

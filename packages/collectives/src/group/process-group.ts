@@ -15,12 +15,13 @@ import { collectCalls } from './coalesce.ts';
 import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
 import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
-import { rankNames } from '../ranks/rank-names.ts';
 import { checkOperand, checkOverlap, checkTarget, checkTravels } from './operands.ts';
-import { type MemoryCall, preparedOnMemory } from './call-on-memory.ts';
+import { type MemoryCall, captureOnMemory, noteUnderWay, preparedOnMemory } from './call-on-memory.ts';
 import { setInternals } from './group-internals.ts';
+import { GroupPrograms } from './group-programs.ts';
 import { type Call, type PreparedCall, preparedOnTensors, startTogether } from './prepared-call.ts';
-import type { Work } from './work.ts';
+import { applyInPlace, replayedKinds } from './in-place-ops.ts';
+import { Work } from './work.ts';
 
 /** How a group makes another one of some of its ranks. */
 export type Regroup = (members: Members) => Promise<ProcessGroup>;
@@ -55,11 +56,19 @@ export class ProcessGroup {
     this.#checks = new CollectiveChecks(members, backend);
     this.#regroup = regroup;
     this.#onDispose = onDispose;
-    setInternals(this, {
-      name: `the group of ${rankNames(this.ranks)}`,
-      checkInput: (op, x) => checkTravels(op, x, backend),
-      startOnMemory: (call) => this.#startOnMemory(call),
-    });
+    const programs = new GroupPrograms(
+      members,
+      backend,
+      (call) => this.#start(call),
+      (op) => this.#assertNotDisposed(op),
+    );
+    setInternals(
+      this,
+      Object.assign(programs, {
+        checkInput: (op: string, x: Tensor) => checkTravels(op, x, backend),
+        startOnMemory: (call: MemoryCall) => this.#startOnMemory(call),
+      }),
+    );
   }
 
   get backend(): string {
@@ -220,6 +229,7 @@ export class ProcessGroup {
    * function, inside another `coalesce`, and where a Work is waited for inside.
    */
   coalesce(calls: () => void): Work {
+    currentTrace()?.refuse('coalesce joins calls, which replays would not', 'Call them one by one');
     if (this.#together)
       throw new RooflineError('ARGUMENT', 'coalesce: stands inside another one; join them.');
     try {
@@ -287,23 +297,25 @@ export class ProcessGroup {
   #startOnMemory(call: MemoryCall): void {
     const { terms } = call;
     this.#assertNotDisposed(terms.kind);
-    currentTrace()?.refuse(
-      `${terms.kind} concerns other ranks, and replays would not call it`,
-      'Call it outside, on what the compiled function returns',
-    );
+    if (call.isCaptured) return captureOnMemory(call, this.#members, this.#backend);
     const onCurrentStream = this.#onCurrentStream;
     const prepared = preparedOnMemory(
       { ...call, terms: { ...terms, onCurrentStream } },
       this.#members,
       this.#backend,
     );
-    call.noteUnderWay(this.#begin(prepared));
+    noteUnderWay(this.#begin(prepared), call);
   }
 
   #start(call: Call): Work {
     this.#assertNotDisposed(call.kind);
+    const trace = currentTrace();
+    if (trace && replayedKinds.includes(call.kind) && !this.#together) {
+      applyInPlace(this, call);
+      return Work.ofOp(call.kind);
+    }
     // Also where nothing is held, as for copies.
-    currentTrace()?.refuse(
+    trace?.refuse(
       `${call.kind} works on memory beside the ops, which replays would not repeat`,
       'Call it outside, on what the compiled function returns',
     );

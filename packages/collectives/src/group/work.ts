@@ -23,6 +23,8 @@ export class Work {
   #isDone = false;
   #ran: TimeSpan | null = null;
   #error: Error | null = null;
+  /** Whether it is an op of a compiled function, whose readers wait for it. */
+  #isReplayed = false;
   #promise: { promise: Promise<void>; resolve: () => void; reject: (error: Error) => void } | null = null;
 
   /**
@@ -39,6 +41,16 @@ export class Work {
     const running = start((error, ran) => this.#settle(error, ran));
     if (!this.#isDone) this.#running = running;
     for (const observer of [...observers]) observer(this);
+  }
+
+  /** Of an op in a function that is being compiled: it is done for those who wait, and readers of its result wait by themselves. */
+  static ofOp(op: string): Work {
+    const work = new Work(op, (settle) => {
+      settle(null);
+      return { wait: () => {} };
+    });
+    work.#isReplayed = true;
+    return work;
   }
 
   /** Whether it has ended, well or not. */
@@ -70,6 +82,7 @@ export class Work {
    * inside a compiled function, whose replays would not wait.
    */
   wait(): void {
+    if (this.#isReplayed) return;
     currentTrace()?.refuse(
       `it waits for ${this.op}, which replays would not`,
       'Wait outside, before you call the compiled function',

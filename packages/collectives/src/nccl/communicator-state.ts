@@ -62,6 +62,18 @@ export class CommunicatorState {
     return true;
   }
 
+  /**
+   * The same for a call, which is to fail once the communicator has: whoever ends it then may be waiting inside for CUDA graphs that
+   * this thread has to free.
+   */
+  enterUnlessFailed(): boolean {
+    while (!this.tryEnter()) {
+      if (this.isAborted || this.hasFailed) return false;
+      Atomics.wait(this.#words, lockWord, entered, 1);
+    }
+    return true;
+  }
+
   leave(): void {
     this.#unlock(free);
   }

@@ -102,10 +102,16 @@ export class Communicator {
     return result;
   }
 
-  /** Runs calls of the library, in one group where they are several. Gives null, or why it failed: then `abort`. */
-  enqueue(calls: readonly ((functions: NcclFunctions) => number)[]): string | null {
-    this.state.noteAttempt();
-    if (!this.state.enter()) return 'the communicator has been aborted';
+  /**
+   * Runs calls of the library, in one group where they are several. Gives null, or why it failed: then `abort`. Other ranks may capture
+   * the same calls more often: those do not count.
+   */
+  enqueue(
+    calls: readonly ((functions: NcclFunctions) => number)[],
+    { isCaptured }: { readonly isCaptured: boolean },
+  ): string | null {
+    if (!isCaptured) this.state.noteAttempt();
+    if (!this.state.enterUnlessFailed()) return 'the communicator has been aborted';
     try {
       const result = this.#finished(this.#resultOf(calls));
       return result === ncclSuccess ? null : this.#describe(result);

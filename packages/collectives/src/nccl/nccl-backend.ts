@@ -1,6 +1,14 @@
 import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import type { CudaEvent, CudaStream } from '@roofline/cuda';
-import type { Backend, BackendCall, Outcome, PendingCall, RunningCall } from '../group/backend.ts';
+import type {
+  Backend,
+  BackendCall,
+  CapturedPrograms,
+  Failure,
+  LaunchedProgram,
+  PendingCall,
+  RunningCall,
+} from '../group/backend.ts';
 import type { Communicator } from './communicator.ts';
 import { mostPending } from './communicator-state.ts';
 import { borrowStream, giveBackStream } from './communication-streams.ts';
@@ -21,7 +29,7 @@ export interface NcclBackendParts {
 
 /** Calls on the stream, and the event after them. */
 interface Flight {
-  readonly calls: readonly PendingCall[];
+  readonly calls: readonly Pick<PendingCall, 'onSettled'>[];
   readonly stream: CudaStream;
   readonly event: CudaEvent;
   readonly number: number;
@@ -32,9 +40,9 @@ interface Flight {
   isSettled: boolean;
 }
 
-type Failure = Extract<Outcome, { status: 'failed' }>;
-
 const pollMs = 1;
+/** How often a program with CUDA graphs, and no call under way, looks whether the watchdog has ended the communicator. */
+const lookoutMs = 50;
 const scratchBytes = 4;
 
 /** Groups that are open: a communicator with calls under way would hold up the end of the process. */
@@ -42,15 +50,20 @@ const open = new Set<NcclBackend>();
 let abortsAtExit = false;
 
 /** NCCL, on a stream of the group's own or on that of the ops around a call. */
-export class NcclBackend implements Backend {
+export class NcclBackend implements Backend, CapturedPrograms {
   readonly name = 'nccl';
   readonly ordersPairs = true;
   readonly deviceType = 'cuda';
   readonly device: CudaDevice;
+  readonly programs = this;
   readonly #parts: NcclBackendParts;
   readonly #stream: CudaStream;
   readonly #scratch;
   #flights: Flight[] = [];
+  /** Each frees a CUDA graph with calls in it. */
+  readonly #drops = new Set<() => void>();
+  /** While there are any: the watchdog that ends the communicator waits for them to go, also where nothing is under way. */
+  #lookout: NodeJS.Timeout | null = null;
   #failure: Failure | null = null;
   #sentChecks = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -75,17 +88,98 @@ export class NcclBackend implements Backend {
       this.#fail(failure, calls);
       return { wait: () => {} };
     }
+    const flight = this.#takeOff(calls, stream, onCurrentStream);
+    const blocks = calls.some(({ call }) => call.kind === 'barrier');
+    return { wait: () => this.#wait(flight, blocks) };
+  }
+
+  /** Watches what has just been queued on `stream`. */
+  #takeOff(calls: Flight['calls'], stream: CudaStream, isHandedOut: boolean): Flight {
     const event = stream.recordEvent({ timing: false });
     const { state } = this.#parts.communicator;
     state.begin(event.handle);
     const flight = {
       ...{ calls, stream, event, number: state.started },
-      ...{ sentChecks: this.#sentChecks, isHandedOut: onCurrentStream, isSettled: false },
+      ...{ sentChecks: this.#sentChecks, isHandedOut, isSettled: false },
     };
     this.#flights.push(flight);
     this.#pollLater();
-    const blocks = calls.some(({ call }) => call.kind === 'barrier');
-    return { wait: () => this.#wait(flight, blocks) };
+    return flight;
+  }
+
+  /**
+   * Each launch of the graph is watched as a whole: nobody can ask an event that is captured. Where the call fails, the communicator
+   * ends once the capture has: its end waits for all graphs with its calls, this one too.
+   */
+  capture(call: BackendCall): Failure | null {
+    const { communicator, alarms, rank } = this.#parts;
+    if (this.#failure) return this.#failure;
+    const why = communicator.enqueue(this.#ncclCallsOf([call], this.device.stream), { isCaptured: true });
+    if (why === null) return null;
+    const failure: Failure = { status: 'failed', losses: new Map(), message: why };
+    // The watchdog that has ended it knows more.
+    if (communicator.state.hasFailed) return failure;
+    this.#failure = failure;
+    void alarms
+      .raise(`rank ${rank} of the group: ${why}`)
+      .catch(() => {})
+      .then(() => this.#endCommunicator());
+    return failure;
+  }
+
+  failure(): Failure | null {
+    this.#poll();
+    return this.#findFailure();
+  }
+
+  launch(program: LaunchedProgram, launch: () => void): Failure | null {
+    const failure = this.failure();
+    if (failure) return failure;
+    const { checkCalls, communicator } = this.#parts;
+    const { stream } = this.device;
+    this.#makeRoom();
+    this.device.makeCurrent();
+    this.#queueBehind(stream);
+    if (checkCalls) this.#check(program.description, null);
+    communicator.state.noteAttempt();
+    launch();
+    this.#takeOff([program], stream, true);
+    return null;
+  }
+
+  beforeEnd(drop: () => void): () => void {
+    this.#drops.add(drop);
+    this.#lookout ??= setInterval(() => this.failure(), lookoutMs).unref();
+    return () => {
+      this.#drops.delete(drop);
+      this.#stopLookout();
+    };
+  }
+
+  #stopLookout(): void {
+    if (!this.#lookout || this.#drops.size > 0) return;
+    clearInterval(this.#lookout);
+    this.#lookout = null;
+  }
+
+  /** NCCL's end of a communicator waits for all graphs with its calls to go. */
+  #endCommunicator(): void {
+    for (const drop of [...this.#drops]) drop();
+    this.#drops.clear();
+    this.#stopLookout();
+    this.#parts.communicator.abort();
+  }
+
+  #makeRoom(): void {
+    if (this.#flights.length < mostPending) return;
+    this.#flights[0]!.event.synchronize();
+    this.#poll({ waitsForChecks: false });
+  }
+
+  /** Has a call that later ones wait for compared with those of the other ranks. */
+  #check(description: string, pair: { from: number; to: number } | null): void {
+    this.#parts.watchdog.check({ description, pair, isAwaited: true });
+    this.#sentChecks++;
   }
 
   close(): void {
@@ -94,7 +188,7 @@ export class NcclBackend implements Backend {
     this.#flights.findLast(({ isHandedOut }) => isHandedOut)?.event.synchronize();
     this.#poll({ waitsForChecks: false });
     const failure: Failure = { status: 'failed', losses: new Map(), message: 'the group was disposed' };
-    this.#parts.communicator.abort();
+    this.#endCommunicator();
     this.#parts.watchdog.close();
     this.#fail(this.#failure ?? failure, []);
     this.device.freeBlock(this.#scratch);
@@ -103,24 +197,39 @@ export class NcclBackend implements Backend {
 
   /** Ends what is under way, for a process that ends. */
   abortFlights(): void {
-    if (this.#flights.length > 0) this.#parts.communicator.abort();
+    if (this.#flights.length > 0 || this.#parts.communicator.state.hasFailed) this.#endCommunicator();
   }
 
   /** Puts the calls on `stream`, after what the current one has so far. Gives why that failed, or null. */
   #enqueue(calls: readonly PendingCall[], stream: CudaStream): Failure | null {
-    const { device, communicator, alarms, rank, size, checkCalls, watchdog } = this.#parts;
-    if (this.#flights.length >= mostPending) {
-      this.#flights[0]!.event.synchronize();
-      this.#poll({ waitsForChecks: false });
-    }
+    const { device, rank, checkCalls, watchdog } = this.#parts;
+    this.#makeRoom();
     device.makeCurrent();
     this.#queueBehind(stream);
     for (const { call } of calls) {
       for (const buffer of call.buffers) device.recordStream(buffer, stream);
-      if (!checkCalls && !call.isCompared) continue;
-      watchdog.check({ description: call.description, pair: pairOf(call, rank), isAwaited: checkCalls });
-      if (checkCalls) this.#sentChecks++;
+      if (checkCalls) this.#check(call.description, pairOf(call, rank));
+      else if (call.isCompared)
+        watchdog.check({ description: call.description, pair: pairOf(call, rank), isAwaited: false });
     }
+    const { communicator, alarms } = this.#parts;
+    const ncclCalls = this.#ncclCallsOf(
+      calls.map(({ call }) => call),
+      stream,
+    );
+    const why = communicator.enqueue(ncclCalls, { isCaptured: false });
+    if (why === null) return null;
+    // The watchdog has freed this thread: it knows more than the library then says.
+    const wasEnded = communicator.state.hasFailed;
+    // The other ranks would wait for this one; without a store they find out when their time is over.
+    if (!wasEnded) void alarms.raise(`rank ${rank} of the group: ${why}`).catch(() => {});
+    this.#endCommunicator();
+    if (wasEnded) return this.#findFailure();
+    return { status: 'failed', losses: new Map(), message: why };
+  }
+
+  #ncclCallsOf(calls: readonly BackendCall[], stream: CudaStream): ReturnType<typeof ncclCallsOf> {
+    const { communicator, rank, size } = this.#parts;
     const place = {
       rank,
       size,
@@ -128,15 +237,7 @@ export class NcclBackend implements Backend {
       stream: stream.handle,
       scratch: this.#scratch.address,
     };
-    const why = communicator.enqueue(calls.flatMap(({ call }) => ncclCallsOf(call, place)));
-    if (why === null) return null;
-    // The watchdog has freed this thread: it knows more than the library then says.
-    const wasEnded = communicator.state.hasFailed;
-    // The other ranks would wait for this one; without a store they find out when their time is over.
-    if (!wasEnded) void alarms.raise(`rank ${rank} of the group: ${why}`).catch(() => {});
-    communicator.abort();
-    if (wasEnded) return this.#findFailure();
-    return { status: 'failed', losses: new Map(), message: why };
+    return calls.flatMap((call) => ncclCallsOf(call, place));
   }
 
   /** Has `stream` wait for the current one, and for the call before, which may be on another: all ranks run them in order. */
@@ -180,10 +281,12 @@ export class NcclBackend implements Backend {
     const { communicator, watchdog } = this.#parts;
     if (this.#failure || !communicator.state.hasFailed) return this.#failure;
     // Where the watchdog is at it, waits for its end.
-    communicator.abort();
+    this.#endCommunicator();
     const told = watchdog.failure();
     const message = told?.message ?? 'the communicator has been aborted';
-    return { status: 'failed', losses: new Map(told?.losses ?? []), message };
+    // The watchdog tells it once.
+    this.#failure = { status: 'failed', losses: new Map(told?.losses ?? []), message };
+    return this.#failure;
   }
 
   #fail(failure: Failure, further: readonly PendingCall[]): void {

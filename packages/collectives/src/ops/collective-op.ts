@@ -9,14 +9,14 @@ import {
   byteSize,
   contiguous,
   defineOp,
-  device,
   formatShape,
   isGradEnabled,
   sizeOf,
 } from '@roofline/tensor-core';
+import { ffi } from '@roofline/cuda/host';
 import type { Reduction } from '../group/backend.ts';
 import { internalsOf } from '../group/group-internals.ts';
-import type { PreparedCall, CallTerms } from '../group/prepared-call.ts';
+import type { CallTerms } from '../group/prepared-call.ts';
 import { describeCall } from '../group/describe-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 
@@ -31,6 +31,8 @@ export interface CollectiveAttributes {
 
 /** Writes of a lowering itself, in the order of the current stream. */
 interface Memory {
+  /** Whether all of this becomes part of a CUDA graph. */
+  readonly isCaptured: boolean;
   fill(to: MemoryView, value: number): void;
   copy(from: MemoryView, to: MemoryView): void;
 }
@@ -67,7 +69,8 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
       terms: terms(x, y, attributes),
       input,
       output,
-      noteUnderWay: (call) => noteUnderWay(call, input, output),
+      isCaptured: memory.isCaptured,
+      isInPlace: false,
     });
   };
   return defineOp<CollectiveAttributes>({
@@ -79,6 +82,7 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
       orderOf: ({ group }) => internalsOf(name, group),
       describe([x], [y], attributes) {
         const { kind, details = [], like = null } = terms(x!, y!, attributes);
+        if (kind === 'send' || kind === 'recv') return null;
         return describeCall(kind, details, like);
       },
     },
@@ -95,6 +99,7 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
       kind: 'custom',
       launch(context, [x], [y], attributes) {
         start(x!, y!, attributes, {
+          isCaptured: context.isCaptured,
           fill: (to, value) => context.fillBytes(to.address, value, to.byteLength),
           copy: (from, to) => context.copy(from, to),
         });
@@ -136,31 +141,12 @@ function bytesOf({ shape, dtype }: TensorSpec): number {
   return sizeOf(shape) * byteSize(dtype);
 }
 
-/** The first reader of what a call writes waits for it, and hears of what went wrong; so does whoever writes what it reads. */
-function noteUnderWay(call: PreparedCall, input: MemoryView | null, output: MemoryView | null): void {
-  output?.storage.noteUnderWay?.(() => call.awaitResult());
-  if (input === null || input.storage === output?.storage) return;
-  input.storage.noteUnderWay?.(() => {
-    // What it reads is as it was, also where the call has failed: that is for the reader of its output.
-    try {
-      call.awaitResult();
-    } catch {}
-  });
-}
-
 const hostMemory: Memory = {
-  fill: (to, value) => write(to, new Uint8Array(to.byteLength).fill(value)),
-  copy(from, to) {
-    const bytes = new Uint8Array(from.byteLength);
-    device('cpu').read(from.storage.buffer, startOf(from), bytes);
-    write(to, bytes);
-  },
+  isCaptured: false,
+  fill: (to, value) => void bytesAt(to).fill(value),
+  copy: (from, to) => bytesAt(to).set(bytesAt(from)),
 };
 
-function write(to: MemoryView, bytes: Uint8Array): void {
-  device('cpu').write(to.storage.buffer, startOf(to), bytes);
-}
-
-function startOf({ offset, dtype }: MemoryView): number {
-  return offset * byteSize(dtype);
+function bytesAt({ address, byteLength }: MemoryView): Uint8Array {
+  return byteLength === 0 ? new Uint8Array() : new Uint8Array(ffi().view(address, byteLength));
 }

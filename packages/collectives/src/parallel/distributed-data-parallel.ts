@@ -3,10 +3,12 @@ import {
   type Tensor,
   checkCount,
   checkFunction,
+  dependOn,
   fromTypedArray,
   onBackwardFinished,
   scope,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import { BackwardPass } from './backward-pass.ts';
@@ -64,6 +66,8 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   readonly #pass = new BackwardPass();
   #copiedBytes = 0;
   #unsynchronized = 0;
+  /** Whether passes add up on this rank alone. */
+  readonly #adds = () => this.#unsynchronized > 0;
   #step: number | null = null;
   #isOutOfStep = false;
 
@@ -96,7 +100,9 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
       this.#buckets.flatMap((bucket) => bucket.parameters.map((parameter) => [parameter, bucket] as const)),
     );
     this.#removeHooks = trained.map(([, parameter]) =>
-      parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied)),
+      parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied), {
+        compiles: true,
+      }),
     );
     for (const [, parameter] of trained) reduced.add(parameter);
   }
@@ -170,11 +176,12 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
 
   #arrived(parameter: Tensor, wasCopied: boolean): void {
     if (wasCopied) this.#copiedBytes += parameter.byteLength;
-    if (this.#unsynchronized > 0) return;
+    if (dependOn(this.#adds)) return;
     if (this.#isOutOfStep) throw outOfStep();
     this.#stopListening ??= onBackwardFinished(
       () => this.#finish(),
       () => this.#fail(),
+      { compiles: true },
     );
     const bucket = this.#bucketOf.get(parameter)!;
     // What is added now is this rank's alone.
@@ -195,7 +202,8 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   /** Begins to reduce the next bucket. The first one of a pass announces the step that this rank is at. */
   #start(bucket: GradientBucket): void {
     const { works } = this.#pass;
-    const tells = this.#step !== null && works.length === 0;
+    // A compiled step would tell the number of its first call for ever.
+    const tells = this.#step !== null && works.length === 0 && !currentTrace();
     works.push(bucket.average(this.group, tells ? { context: `step ${this.#step}` } : {}));
   }
 

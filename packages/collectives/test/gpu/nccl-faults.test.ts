@@ -14,23 +14,34 @@ const pairs = 5;
 describe.skipIf(count < 2)(
   `NCCL's faults between two GPUs${count < 2 ? ` (skipped: ${count} GPUs)` : ''}`,
   () => {
-    it('kill -9 in a loop of all-reduces, 20 times: the survivor learns who is gone, and ends', async () => {
-      for (let kill = 0; kill < kills; kill += pairs) {
-        const killings = Array.from({ length: pairs }, (_, i) => {
-          const victim = (kill + i) % 2;
-          return { backend: 'nccl', size: 2, victim, elements: 100_000 * (1 + i), timeoutMs } as const;
-        });
-        const survivals = await Promise.all(killings.map(killOne));
-        for (const [i, { victim }] of killings.entries()) {
-          console.log(`kill ${kill + i}, of rank ${victim}: ${describeSurvivals(survivals[i]!)}`);
-          const [{ told, delayMs, code }] = survivals[i]! as [(typeof survivals)[number][number]];
-          expect(told).toMatchObject({ op: 'allReduce', rank: 1 - victim, peers: [victim] });
-          expect(told.message).toContain(`rank ${victim} is gone`);
-          expect(delayMs).toBeLessThan(timeoutMs + askingMs);
-          expect(code).toBe(1);
+    it.each(['eager', 'compiled'] as const)(
+      'kill -9 in a loop of %s all-reduces, 20 times: the survivor learns who is gone, and ends',
+      async (execution) => {
+        for (let kill = 0; kill < kills; kill += pairs) {
+          const killings = Array.from({ length: pairs }, (_, i) => {
+            const victim = (kill + i) % 2;
+            return {
+              backend: 'nccl',
+              size: 2,
+              victim,
+              elements: 100_000 * (1 + i),
+              timeoutMs,
+              execution,
+            } as const;
+          });
+          const survivals = await Promise.all(killings.map(killOne));
+          for (const [i, { victim }] of killings.entries()) {
+            console.log(`kill ${kill + i}, of rank ${victim}: ${describeSurvivals(survivals[i]!)}`);
+            const [{ told, delayMs, code }] = survivals[i]! as [(typeof survivals)[number][number]];
+            expect(told).toMatchObject({ rank: 1 - victim, peers: [victim] });
+            expect(told.message).toContain(`rank ${victim} is gone`);
+            expect(delayMs).toBeLessThan(timeoutMs + askingMs);
+            expect(code).toBe(1);
+          }
         }
-      }
-    }, 240_000);
+      },
+      240_000,
+    );
 
     it('the one left forms a group and goes on', async () => {
       await withRanks(

@@ -120,9 +120,14 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
   );
 
   // Few elements: most of the time goes into agreeing on the call. Many: into moving them.
-  it.each(['100', '5000000'])(
-    'a rank that is stopped in all-reduces of %s elements is late, and killing it later harms no other',
-    async (elements) => {
+  it.each([
+    ['100', 'eager'],
+    ['5000000', 'eager'],
+    ['100', 'compiled'],
+    ['5000000', 'compiled'],
+  ])(
+    'a rank that is stopped in all-reduces of %s elements, %s, is late, and killing it later harms no other',
+    async (elements, execution) => {
       await withRanks(
         'loop',
         3,
@@ -139,7 +144,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
             expect(code).toBe(1);
           }
         },
-        [elements, 'exit', '6000'],
+        [elements, 'exit', '6000', 'gloo', '10000', execution],
       );
     },
   );

@@ -6,21 +6,31 @@ import { glooNote, hasGloo } from '../support/run-ranks.ts';
 const count = Number(process.env['ROOFLINE_KILLS'] ?? 2);
 const kills = Array.from({ length: count }, (_, i) => i);
 
-describe.skipIf(!hasGloo)(`kill -9 of one rank in a loop of all-reduces, by Gloo${glooNote}`, () => {
-  it.each(kills)('kill %i: the survivors learn of it within a second, and end', async (kill) => {
-    const [size, elements] = [2 + (kill % 3), [100, 100_000, 2_000_000][Math.floor(kill / 3) % 3]!];
-    const victim = kill % size;
-    const survivals = await killOne({ backend: 'gloo', size, victim, elements, timeoutMs: 30_000 });
-    if (count > 2)
-      console.log(
-        `kill ${kill}, rank ${victim} of ${size}, ${elements} elements\n${describeSurvivals(survivals)}`,
-      );
-    expect(survivals).toHaveLength(size - 1);
-    for (const { told, delayMs, code } of survivals) {
-      expect(told).toMatchObject({ op: 'allReduce', peers: [victim] });
-      expect(told.message).toContain(`rank ${victim} is gone`);
-      expect(delayMs).toBeLessThan(1000);
-      expect(code).toBe(1);
-    }
-  });
-});
+describe.skipIf(!hasGloo).each(['eager', 'compiled'] as const)(
+  `kill -9 of one rank in a loop of all-reduces, %s, by Gloo${glooNote}`,
+  (execution) => {
+    it.each(kills)('kill %i: the survivors learn of it within a second, and end', async (kill) => {
+      const [size, elements] = [2 + (kill % 3), [100, 100_000, 2_000_000][Math.floor(kill / 3) % 3]!];
+      const victim = kill % size;
+      const survivals = await killOne({
+        backend: 'gloo',
+        size,
+        victim,
+        elements,
+        timeoutMs: 30_000,
+        execution,
+      });
+      if (count > 2)
+        console.log(
+          `kill ${kill}, rank ${victim} of ${size}, ${elements} elements\n${describeSurvivals(survivals)}`,
+        );
+      expect(survivals).toHaveLength(size - 1);
+      for (const { told, delayMs, code } of survivals) {
+        expect(told).toMatchObject({ op: 'allReduce', peers: [victim] });
+        expect(told.message).toContain(`rank ${victim} is gone`);
+        expect(delayMs).toBeLessThan(1000);
+        expect(code).toBe(1);
+      }
+    });
+  },
+);

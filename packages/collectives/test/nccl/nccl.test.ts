@@ -52,8 +52,24 @@ describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${c
     ['unconnected'],
     ['absent'],
     ['memory', 'coalesce', 'disposed'],
+    ['compiled, late'],
+    ['compiled, mismatch'],
+    ['compiled, asynchronous'],
+    ['compiled, refused'],
+    ['compiled, disposed'],
   ])('fault: %s', async (...faults) => {
     for (const result of await run('nccl-faults', 2, faults)) expect(result).toEqual(allRight);
+  });
+
+  it('a rank that is killed in a compiled step: the other is freed, and goes on alone', async () => {
+    const [first] = await run('nccl-faults', 2, ['compiled, killed']);
+    expect(first).toEqual(allRight);
+  });
+
+  it('a failure of a replay that nothing asks about is reported at the end, with an exit code', async () => {
+    const [first] = await run('nccl-faults', 2, ['compiled, unheard']);
+    expect(first!.code).toBe(1);
+    expect(first!.stderr).toContain('CollectiveError: step: failed on rank 0: rank 1 did not come in time');
   });
 
   it('a rank that is killed: the other is blocked by its stream, is freed, and goes on alone', async () => {

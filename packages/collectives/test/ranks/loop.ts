@@ -1,22 +1,44 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { full } from '@roofline/tensor-core';
-import { CollectiveError, initProcessGroup } from '../../src/index.ts';
+import { type Tensor, add, compile, full, mul } from '@roofline/tensor-core';
+import { CollectiveError, allReduce, initProcessGroup } from '../../src/index.ts';
 
-// All-reduces until one fails; then says what and when, and ends, stays or goes on with those left, as asked to.
+// All-reduces, each by itself or in a compiled step, until one fails; then says what and when, and ends, stays or goes on with those left, as asked to.
 
-const [elements = '100000', then = 'exit', firstTimeoutMs = '30000', backend = 'gloo', furtherMs = '10000'] =
-  process.argv.slice(2);
+const [
+  elements = '100000',
+  then = 'exit',
+  firstTimeoutMs = '30000',
+  backend = 'gloo',
+  furtherMs = '10000',
+  execution = 'eager',
+] = process.argv.slice(2);
 // Each rank is more patient than the one before, so that it hears of that one's end first.
 const timeoutMs = Number(firstTimeoutMs) + Number(furtherMs) * Number(process.env['RANK']);
 const group = await initProcessGroup({ backend: backend as 'gloo' | 'nccl', timeoutMs });
 const device = group.device ?? 'cpu';
 const x = full([Number(elements)], 1, { device });
+const step = compile((y: Tensor) => {
+  const reduced = allReduce(mul(y, 1), group, { op: 'max' });
+  return add(reduced, mul(y, 2));
+});
 let count = 0;
+
+async function runEagerly(): Promise<void> {
+  const work = group.allReduce(x, { op: 'max' });
+  if (count % 2 === 0) work.wait();
+  else await work.done;
+}
+
+async function runCompiled(): Promise<void> {
+  const result = step(x);
+  if (count % 2 === 0) result.toFlatArray();
+  else await sleep(0);
+  result.dispose();
+}
+
 try {
   for (;;) {
-    const work = group.allReduce(x, { op: 'max' });
-    if (count % 2 === 0) work.wait();
-    else await work.done;
+    await (execution === 'compiled' ? runCompiled() : runEagerly());
     count++;
     if (count === 10) console.log('running');
   }

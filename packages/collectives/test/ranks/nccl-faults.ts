@@ -1,7 +1,13 @@
 import { deepStrictEqual, match, ok, rejects, throws } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Tensor, tensor, toDevice, zeros } from '@roofline/tensor-core';
-import { CollectiveError, type ProcessGroup, StoreClient, initProcessGroup } from '../../src/index.ts';
+import { type Tensor, add, compile, mul, tensor, toDevice, zeros } from '@roofline/tensor-core';
+import {
+  CollectiveError,
+  type ProcessGroup,
+  StoreClient,
+  allReduce,
+  initProcessGroup,
+} from '../../src/index.ts';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 
 // What can go wrong with NCCL: the faults that the arguments name.
@@ -60,7 +66,141 @@ async function lateIn(group: ProcessGroup): Promise<void> {
   throws(() => group.allReduce(onGpu([1])).wait(), /the others have given up waiting for this rank/);
 }
 
+/** A compiled step, which has been replayed on all ranks, and whose calls are all done. */
+function replayed(group: ProcessGroup, name = 'step'): (x: Tensor) => Tensor {
+  const step = { [name]: (x: Tensor) => add(allReduce(mul(x, 2), group), mul(x, 3)) }[name]!;
+  const compiled = compile(step);
+  for (let i = 0; i < 3; i++) deepStrictEqual(compiled(onGpu([i])).toFlatArray(), [7 * i]);
+  ok(compiled.cache.hits === 2);
+  return compiled;
+}
+
+/** Expects the next replay to say what has gone wrong, each time, and that no CUDA graph keeps NCCL from its end. */
+function replayFails(
+  group: ProcessGroup,
+  step: (x: Tensor) => Tensor,
+  peers: readonly number[] | null,
+  text: RegExp,
+): void {
+  for (let i = 0; i < 2; i++)
+    throws(
+      () => step(onGpu([1])),
+      (error: unknown) => {
+        ok(error instanceof CollectiveError, String(error));
+        match(error.message, text);
+        deepStrictEqual([error.rank, peers && error.peers], [group.rank, peers]);
+        return true;
+      },
+    );
+  deepStrictEqual(nccl.aborted(), 1);
+}
+
+/** The error of a replay whose first captured call NCCL refuses. */
+function refusedCapture(step: (x: Tensor) => Tensor): CollectiveError {
+  nccl.failNextCaptured(5);
+  try {
+    step(onGpu([1]));
+  } catch (error) {
+    if (error instanceof CollectiveError) return error;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+}
+
 const faults: Record<string, () => Promise<void>> = {
+  /** Rank 1 replays no more: the other's graph never ends, until its watchdog ends it. */
+  async 'compiled, late'() {
+    const group = await join(isFirst ? shortMs : 60_000);
+    const step = replayed(group);
+    if (isFirst) {
+      step(onGpu([1]));
+      device.synchronize();
+      replayFails(
+        group,
+        step,
+        [1],
+        /^step: failed on rank 0: rank 1 did not come in time \(timed out after 15000 ms/,
+      );
+      throws(() => group.allReduce(onGpu([1])).wait(), CollectiveError);
+      return;
+    }
+    await abortion();
+    replayFails(group, step, [], /the others have given up waiting for this rank/);
+  },
+
+  /** The thread that replays is blocked by its stream when the other rank dies; those left go on, with programs of their own. */
+  async 'compiled, killed'() {
+    const group = await join(shortMs);
+    const step = replayed(group);
+    if (!isFirst) process.kill(process.pid, 'SIGKILL');
+    step(onGpu([1])).toFlatArray();
+    replayFails(group, step, [1], /rank 1 is gone.*\(timed out after 15000 ms/);
+    const alone = await group.subGroup([0]);
+    const left = compile((x: Tensor) => allReduce(mul(x, 2), alone));
+    for (let i = 0; i < 3; i++) deepStrictEqual(left(onGpu([i])).toFlatArray(), [2 * i]);
+    alone.dispose();
+    group.dispose();
+  },
+
+  /** Ranks that replay other programs than each other. */
+  async 'compiled, mismatch'() {
+    const group = await join(60_000, true);
+    const [one, other] = [replayed(group, 'one'), replayed(group, 'other')];
+    (isFirst ? one : other)(onGpu([1]));
+    await abortion();
+    const text =
+      /the ranks do not call the same \(rank 0: replay of one\(allReduce\(sum\) float32 \[1\]\); rank 1: replay of other\(/;
+    replayFails(group, one, [isFirst ? 1 : 0], text);
+  },
+
+  /** What NCCL notices by itself on one rank ends the programs of all. */
+  async 'compiled, asynchronous'() {
+    const group = await join();
+    const step = replayed(group);
+    group.barrier().wait();
+    if (isFirst) nccl.asyncError(6);
+    await abortion();
+    replayFails(group, step, [], /remote process exited: the stub's last error/);
+  },
+
+  /** The library refuses a call as it is captured. */
+  async 'compiled, refused'() {
+    const group = await join();
+    const step = compile((x: Tensor) => allReduce(x, group));
+    step(onGpu([1]));
+    group.barrier().wait();
+    const before = compile((x: Tensor) => allReduce(x, group));
+    if (isFirst) {
+      // The capture of the second call, after what ranks compare.
+      const error = refusedCapture(step);
+      match(error.message, /invalid usage: the stub's last error/);
+    } else {
+      step(onGpu([1]));
+      await abortion();
+      // Whether rank 0 answers before it ends its communicator is up to the two.
+      replayFails(group, step, null, /rank 0 of the group: invalid usage/);
+    }
+    throws(() => before(onGpu([1])).toFlatArray(), CollectiveError);
+  },
+
+  /** Results of a replay turn out to be wrong, and nothing asks. */
+  async 'compiled, unheard'() {
+    const group = await join(isFirst ? shortMs : 60_000);
+    const step = replayed(group);
+    if (isFirst) step(onGpu([1]));
+    await abortion();
+  },
+
+  /** Graphs go before the communicator, which could not end otherwise. */
+  async 'compiled, disposed'() {
+    const group = await join();
+    const step = replayed(group);
+    const result = step(onGpu([1]));
+    group.dispose();
+    deepStrictEqual(result.toFlatArray(), [7]);
+    throws(() => step(onGpu([1])), { name: 'DisposedError' });
+  },
+
   /** Rank 1 has joined and never calls: the other is blocked inside the library, which connects them, and is freed. */
   async late() {
     await lateIn(await join(isFirst ? shortMs : 60_000));

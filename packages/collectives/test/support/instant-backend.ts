@@ -6,6 +6,7 @@ export class InstantBackend implements Backend {
   readonly name = 'instant';
   readonly deviceType = 'cpu';
   readonly device = null;
+  readonly programs = null;
   readonly ordersPairs: boolean;
   readonly calls: BackendCall[] = [];
   /** How many calls began together, each time. */

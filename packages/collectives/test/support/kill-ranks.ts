@@ -23,10 +23,19 @@ export interface Killing {
   readonly victim: number;
   readonly elements: number;
   readonly timeoutMs: number;
+  /** Default eager. */
+  readonly execution?: 'eager' | 'compiled';
 }
 
 /** Kills a rank by SIGKILL in a loop of all-reduces; gives how each survivor took it once all have ended. */
-export async function killOne({ backend, size, victim, elements, timeoutMs }: Killing): Promise<Survival[]> {
+export async function killOne({
+  backend,
+  size,
+  victim,
+  elements,
+  timeoutMs,
+  execution = 'eager',
+}: Killing): Promise<Survival[]> {
   return await withRanks(
     'loop',
     size,
@@ -44,7 +53,7 @@ export async function killOne({ backend, size, victim, elements, timeoutMs }: Ki
         return [{ told, delayMs: told.atMs - killedMs, code }];
       });
     },
-    [String(elements), 'exit', String(timeoutMs), backend, '0'],
+    [String(elements), 'exit', String(timeoutMs), backend, '0', execution],
   );
 }
 

@@ -26,7 +26,7 @@ export class LinkedRanks {
 
   #backendOf(rank: number): Backend {
     return {
-      ...{ name: 'linked', deviceType: 'cpu', device: null, ordersPairs: true },
+      ...{ name: 'linked', deviceType: 'cpu', device: null, ordersPairs: true, programs: null },
       start: (calls: readonly PendingCall[]): RunningCall => {
         this.#waiting[rank]!.push(...calls);
         this.#settle();

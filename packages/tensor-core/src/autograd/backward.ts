@@ -9,7 +9,14 @@ import { addInPlace, copyInPlace, fillInPlace } from '../ops/copy/in-place.ts';
 import { ReopenedRanges } from '../tensor/ranges/reopened-ranges.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../base/shape.ts';
-import { type Edge, LeafNode, Tensor, edgesOf } from '../tensor/tensor.ts';
+import {
+  type Edge,
+  type HookOptions,
+  LeafNode,
+  Tensor,
+  checkedHookOptions,
+  edgesOf,
+} from '../tensor/tensor.ts';
 import { dependOn, tracing } from '../tensor/tracing.ts';
 import { noGrad } from '../tensor/tape/grad-mode.ts';
 import { cameElsewhere, checkSeed, matchSpec } from './match-spec.ts';
@@ -54,8 +61,8 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
     // In the dtypes of the forward pass, wherever this is called.
     withoutAutocast(() => noGrad(() => scope(run)));
     if (depth > 1) return;
-    if (dependOn(() => finishedHooks.size > 0)) refuseHook('a hook runs when a backward pass has ended');
-    callAll(finishedHooks);
+    if (dependOn(hasHookBesideOps)) refuseHook('a hook runs when a backward pass has ended');
+    callAll(finishedHooks.keys());
   } catch (error) {
     if (depth === 1) callAll(failedHooks);
     throw error;
@@ -72,22 +79,32 @@ export function isBackwardRunning(): boolean {
   return depth > 0;
 }
 
-const finishedHooks = new Set<() => void>();
+const finishedHooks = new Map<() => void, Required<HookOptions>>();
 const failedHooks = new Set<() => void>();
 
-function callAll(hooks: ReadonlySet<() => void>): void {
+/** Whether a hook does more than run ops. */
+function hasHookBesideOps(): boolean {
+  return [...finishedHooks.values()].some(({ compiles }) => !compiles);
+}
+
+function callAll(hooks: Iterable<() => void>): void {
   for (const hook of [...hooks]) noGrad(hook);
 }
 
 /**
  * Calls `hook`, inside noGrad, whenever an outermost backward pass has delivered its last gradient; data parallelism waits
  * there for what it sent during the pass. If the pass, or such a hook, fails, `onFailed` is called instead of it or after it;
- * its errors take precedence over the pass's. Returns a function that removes both.
+ * its errors take precedence over the pass's. A hook that `compiles` is set during the pass, by one of a gradient that does.
+ * Returns a function that removes both.
  */
-export function onBackwardFinished(hook: () => void, onFailed?: () => void): () => void {
+export function onBackwardFinished(
+  hook: () => void,
+  onFailed?: () => void,
+  options: HookOptions = {},
+): () => void {
   checkFunction('onBackwardFinished', 'the hook', hook);
   if (onFailed !== undefined) checkFunction('onBackwardFinished', 'the hook of failures', onFailed);
-  finishedHooks.add(hook);
+  finishedHooks.set(hook, checkedHookOptions('onBackwardFinished', options));
   if (onFailed) failedHooks.add(onFailed);
   return () => {
     finishedHooks.delete(hook);
@@ -239,7 +256,8 @@ class BackwardPass {
       return;
     }
     // If one is set later, the specialization no longer fits: see hasSuchGradient.
-    if (hooks.size > 0) refuseHook('a hook runs when a gradient has come, as data parallelism has them');
+    if ([...hooks.values()].some(({ compiles }) => !compiles))
+      refuseHook('a hook runs when a gradient has come, as data parallelism has them');
     if (gradient.device !== tensor.device) throw cameElsewhere(gradient, tensor);
     let wasCopied = false;
     if (tensor.grad) {
@@ -255,7 +273,7 @@ class BackwardPass {
       tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));
       if (tensor.grad !== gradient) gradient.dispose();
     }
-    for (const hook of [...hooks]) hook(tensor, wasCopied);
+    for (const hook of [...hooks.keys()]) hook(tensor, wasCopied);
   }
 }
 

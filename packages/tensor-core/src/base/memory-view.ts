@@ -25,9 +25,8 @@ export interface StoredMemory {
    * The next who asks for `buffer` calls `wait` first, which may throw what went wrong, again each time.
    */
   noteUnderWay?(wait: () => void): void;
-  /** Of tensors' memory: keeps it until `release`. */
-  retain?(): unknown;
-  release?(): void;
+  /** Of tensors' memory: keeps it, also once nothing holds it any more, until the function that is returned is called, once. */
+  keepMemory?(): () => void;
 }
 
 /** A tensor as lowerings see it: where its elements lie, and nothing of gradients or handles. */

@@ -14,6 +14,7 @@ import { graphOf } from './graph/graph-of-trace.ts';
 import type { Binding, ExecutableOptions, Executable, ExecutableFacts } from './executable/executable.ts';
 import { type Operand, type Graph, type StorageSource, writtenArguments } from './graph/graph.ts';
 import { makeExecutable } from './make-executable.ts';
+import { orderedCalls } from './graph/ordered-effects.ts';
 import { Slot, copiedOperands, resultSlots } from './graph/result-slots.ts';
 import { contiguousCopy, ownConstants, copyOfArgument, writeBack } from './trace/argument-copies.ts';
 import type { Trace } from './trace/trace.ts';
@@ -62,6 +63,8 @@ export class Specialization {
   /** While it runs, or checks whether it fits. */
   #isInUse = false;
   #isDisposed = false;
+  /** Whether all whom its calls with effects concern have compiled the same. */
+  #isAgreed = false;
 
   /**
    * From the trace, with at least one op, of the function `name`, and its result, which has passed `checkResult`. Throws a
@@ -148,6 +151,7 @@ export class Specialization {
   }
 
   #runOn(tensors: readonly Tensor[]): unknown {
+    this.#agree();
     this.#externalMemory.check(tensors);
     const argumentCopies: Tensor[] = [];
     this.#bind(tensors, argumentCopies);
@@ -169,6 +173,14 @@ export class Specialization {
     } finally {
       for (const storage of made.values()) storage.release();
     }
+  }
+
+  /** Before the first replay: in each order, in the order in which their calls begin. */
+  #agree(): void {
+    if (this.#isAgreed) return;
+    for (const [order, calls] of orderedCalls(this.graph.calls))
+      if (calls.length > 0) order.agree(this.graph.name, calls);
+    this.#isAgreed = true;
   }
 
   /** Runs it. What a failed run may have written is recorded as written, and copied back to the caller's tensors. */

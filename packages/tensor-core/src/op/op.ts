@@ -32,13 +32,29 @@ export interface OrderedEffects<A> {
   readonly kind: 'ordered';
   /** Who the calls with these attributes concern. */
   orderOf(attributes: A): EffectOrder;
-  /** A call in a few words, which are the same wherever it is to be the same call. */
-  describe(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attributes: A): string;
+  /** A call in a few words, which are the same for all whom it concerns; null for one that is not the same for all. */
+  describe(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attributes: A): string | null;
 }
 
 /** Those whose calls keep one order, such as a process group. */
 export interface EffectOrder {
-  readonly name: string;
+  /**
+   * Called before the first replay of the compiled function `program`, with its calls in this order. Throws unless all whom they
+   * concern have compiled the same.
+   */
+  agree(program: string, calls: readonly string[]): void;
+  /** On a GPU, throws where the calls of the compiled function `program` cannot run any more. */
+  assertUsable(program: string): void;
+  /**
+   * On a GPU, queues a captured program by `launch`, on the current stream and after all calls of this order so far. Throws where
+   * its calls, which are those that `agree` was given, cannot run any more.
+   */
+  launch(program: string, calls: readonly string[], launch: () => void): void;
+  /**
+   * On a GPU: `drop` frees a captured program, which this order calls before it ends, as what it ends is in use by the program.
+   * Returns a function after which it does not.
+   */
+  beforeEnd(drop: () => void): () => void;
 }
 
 /** What a gradient rule gets. Saved tensors are those that `saves` named; asking for others throws. */

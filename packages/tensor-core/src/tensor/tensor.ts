@@ -4,6 +4,7 @@ import {
   OutOfMemoryError,
   checkFlag,
   checkFunction,
+  checkOptions,
   wrongArgument,
 } from '@roofline/cuda/host';
 import type { TapeNode } from './tape/tape.ts';
@@ -22,6 +23,15 @@ import { tracing } from './tracing.ts';
 /** Called with a leaf whose gradient has come, and whether that had to be copied into the leaf's gradient buffer. */
 export type GradientHook = (parameter: Tensor, wasCopied: boolean) => void;
 
+/** What hooks say of themselves. */
+export interface HookOptions {
+  /**
+   * Whether it does nothing that lasts but run ops: a compiled function then repeats those, and calls the hook in its first call
+   * alone. Default false: functions in which it would run are not compiled.
+   */
+  readonly compiles?: boolean;
+}
+
 /** The end of the tape at a leaf: gradients that arrive here are added to `tensor.grad`. */
 export class LeafNode {
   readonly tensor: Tensor;
@@ -29,11 +39,21 @@ export class LeafNode {
   gradientBuffer: Tensor | null = null;
   /** The backward pass that may have written a gradient there that is not yet in `tensor.grad`. */
   bufferWriter: object | null = null;
-  readonly hooks = new Set<GradientHook>();
+  readonly hooks = new Map<GradientHook, Required<HookOptions>>();
 
   constructor(tensor: Tensor) {
     this.tensor = tensor;
   }
+}
+
+const noHooks: readonly GradientHook[] = [];
+
+/** Throws a RooflineError, which names `owner`, for options that hooks do not have. */
+export function checkedHookOptions(owner: string, options: HookOptions): Required<HookOptions> {
+  checkOptions(owner, options, ['compiles']);
+  const { compiles = false } = options;
+  checkFlag(owner, 'compiles', compiles);
+  return { compiles };
 }
 
 /** Where a gradient goes on the tape: an op's entry, or that of a leaf. */
@@ -214,7 +234,7 @@ export class Tensor extends Scoped implements MemoryView {
    * all-reduce there. Its second argument is whether the gradient had to be copied into the buffer of `setGradientBuffer`.
    * Returns a function that removes the hook.
    */
-  onGradientAccumulated(hook: GradientHook): () => void {
+  onGradientAccumulated(hook: GradientHook, options: HookOptions = {}): () => void {
     if (!this.#leaf) {
       throw new AutogradError(
         'onGradientAccumulated: hooks are for leaves that require a gradient; call requiresGrad_() first.',
@@ -222,9 +242,15 @@ export class Tensor extends Scoped implements MemoryView {
     }
     checkFunction('onGradientAccumulated', 'the hook', hook);
     const { hooks } = this.#leaf;
-    hooks.add(hook);
-    if (this.storage.isWatched) watchedChanges.gradients++;
-    return () => hooks.delete(hook);
+    hooks.set(hook, checkedHookOptions('onGradientAccumulated', options));
+    const noteChange = () => {
+      if (this.storage.isWatched) watchedChanges.gradients++;
+    };
+    noteChange();
+    return () => {
+      hooks.delete(hook);
+      noteChange();
+    };
   }
 
   /**
@@ -257,9 +283,9 @@ export class Tensor extends Scoped implements MemoryView {
     return this.#leaf?.gradientBuffer ?? null;
   }
 
-  /** Whether there are hooks of `onGradientAccumulated`. @internal */
-  get hasGradientHooks(): boolean {
-    return this.#leaf !== null && this.#leaf.hooks.size > 0;
+  /** Those of `onGradientAccumulated`. @internal */
+  get gradientHooks(): readonly GradientHook[] {
+    return this.#leaf === null || this.#leaf.hooks.size === 0 ? noHooks : [...this.#leaf.hooks.keys()];
   }
 
   #checkGradientBuffer(buffer: Tensor): void {

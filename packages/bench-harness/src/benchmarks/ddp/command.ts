@@ -31,6 +31,7 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ['roofline ddp --optimizer whole,sharded --mode overlap', "memory by rank, with AdamW's state split too"],
     ['roofline ddp --mode overlap,fsdp', 'parameters split over the ranks, next to those that each has'],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
+    ['roofline ddp --execution eager,compiled', 'steps as programs, with the communication in them'],
   ],
   load: async () => (await import('./benchmark.ts')).ddpBenchmark,
   async plan(args) {

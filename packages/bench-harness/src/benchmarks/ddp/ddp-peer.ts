@@ -55,10 +55,12 @@ export class RankPeer {
   }
 }
 
-function jobOf({ shape: config, ...cell }: DdpCell, settings: DdpSettings, place: PeerPlace) {
+function jobOf(cell: DdpCell, settings: DdpSettings, place: PeerPlace) {
+  // PyTorch runs op by op.
+  const { shape: config, execution: _, ...asked } = cell;
   const { backend, bucketBytes, seed } = settings;
   const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
-  const work = { ...cell, ...place, config, backend, bucketBytes, seed, device };
+  const work = { ...asked, ...place, config, backend, bucketBytes, seed, device };
   return { command: 'prepare', ...work, timeoutSeconds: peerTimeoutSeconds };
 }
 

@@ -14,15 +14,20 @@ export interface Overlap {
 
 type Interval = Pick<KernelSpan, 'startUs' | 'durationUs'>;
 
-/** The kernels of a pass, those of communication apart: Gloo's works, or all that runs on streams with NCCL's kernels. */
+/**
+ * The kernels of a pass, those of communication apart: Gloo's works, or all that runs on streams whose kernels are all NCCL's. A
+ * CUDA graph's are on the stream that it was launched on, those of ops too: there NCCL's alone count.
+ */
 export function splitPass({ profile }: Extract<ProfiledPass, { status: 'ok' }>): {
   readonly computation: readonly KernelSpan[];
   readonly communication: readonly KernelSpan[];
 } {
   const spans = kernelSpans([profile]);
+  const kernels = spans.filter(({ kind }) => kind === 'kernel');
+  const mixed = new Set(kernels.filter((span) => !isCommunication(span)).map(({ stream }) => stream));
   const streams = new Set(spans.filter(isCommunication).map(({ stream }) => stream));
-  const { true: communication = [], false: computation = [] } = Object.groupBy(spans, ({ stream }) =>
-    String(streams.has(stream)),
+  const { true: communication = [], false: computation = [] } = Object.groupBy(spans, (span) =>
+    String(isCommunication(span) || (streams.has(span.stream) && !mixed.has(span.stream))),
   );
   return { computation, communication };
 }

@@ -4,6 +4,7 @@ import { parameter, withFlag } from '../../parameters/parameter.ts';
 import { sweepOf, type ValuesOf } from '../../parameters/sweep.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { modelShape, namedModel } from '../../model/shape.ts';
+import { executions } from '../../execution/kinds.ts';
 import { stepParameters, stepSettings } from '../e2e/parameters.ts';
 
 /** When gradients are reduced: those of DistributedDataParallel. */
@@ -40,6 +41,15 @@ export const ddpCellParameters = {
   context: parameter(count, { flag: { ...stepParameters.context.flag!, default: '64' } }),
   batch: parameter(count, { description: 'Of each rank.', flag: stepParameters.batch.flag! }),
   dtype: parameter(z.enum(ddpDtypes), { flag: stepParameters.dtype.flag! }),
+  execution: parameter(z.enum(executions).default('eager'), {
+    ...{ column: 'swept', usual: 'eager' },
+    flag: {
+      default: 'eager',
+      describe:
+        'Run steps op by op, or as compiled programs with their communication in them, autotuned with the algorithm of each ' +
+        'product timed',
+    },
+  }),
   optimizer: parameter(z.enum(ddpOptimizers), {
     ...{ usual: 'whole', words: (optimizer) => `${optimizer} optimizer` },
     flag: { default: 'whole', describe: "AdamW's state: whole on each rank, or sharded" },
@@ -82,7 +92,7 @@ const sweep = sweepOf({
   cell: { model: parameter(namedModel), ...ddpSwept },
   settings: ddpSettings,
   // The modes of one setting together.
-  nested: ['model', 'dtype', 'context', 'batch', 'optimizer', 'worldSize', 'mode'],
+  nested: ['model', 'dtype', 'context', 'batch', 'optimizer', 'worldSize', 'execution', 'mode'],
 });
 /** The whole sweep: every combination of the lists is a cell. */
 export const ddpSweep = {
@@ -95,8 +105,8 @@ export const ddpSweep = {
       .filter(isPossible),
 };
 
-/** Sharded parameters have no whole optimizer state to shard, and two halves need two ranks each. */
-function isPossible({ mode, optimizer, worldSize }: DdpCell): boolean {
-  if (isSharded(mode) && optimizer === 'sharded') return false;
+/** Sharded parameters have no optimizer to shard besides, and no programs yet; two halves need two ranks each. */
+function isPossible({ mode, optimizer, worldSize, execution }: DdpCell): boolean {
+  if (isSharded(mode) && (optimizer === 'sharded' || execution !== 'eager')) return false;
   return mode !== 'hybrid' || (worldSize >= 4 && worldSize % 2 === 0);
 }

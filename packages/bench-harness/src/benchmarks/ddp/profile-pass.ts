@@ -18,6 +18,7 @@ export async function profilePass(pass: () => void): Promise<ProfiledPass> {
       startMs = performance.now();
       pass();
     });
+    await Promise.all(works.map(({ done }) => done));
     const communication = workKernels(works, startMs);
     const kernels = [...taken.kernels, ...communication].sort((a, b) => a.startUs - b.startUs);
     return {

@@ -1,4 +1,13 @@
-import { type Device, Generator, type Tensor, autocast, keep, randint, scope } from '@roofline/tensor-core';
+import {
+  type Device,
+  Generator,
+  type Tensor,
+  autocast,
+  compile,
+  keep,
+  randint,
+  scope,
+} from '@roofline/tensor-core';
 import type { ProcessGroup } from '@roofline/collectives';
 import { countParameters, languageModelLoss } from '@roofline/transformer';
 import type { DdpCell, DdpSettings } from './parameters.ts';
@@ -8,6 +17,13 @@ import type { ProfiledPass, RankResult } from './result.ts';
 
 /** Each of a rank's times, of one step. */
 export type StepSample = { readonly [Name in keyof RankResult['times']]: number };
+
+interface Runs {
+  /** Forward and backward. */
+  readonly pass: () => void;
+  readonly update: () => void;
+  readonly step: () => void;
+}
 
 /** One rank's side of the training that is timed. All ranks call its methods together. */
 export class RankTraining {
@@ -19,6 +35,8 @@ export class RankTraining {
   readonly #group: ProcessGroup;
   readonly #trained: RankModel;
   readonly #builtBytes: number;
+  /** What is timed, op by op or as programs. */
+  readonly #run: Runs;
   readonly #ids: Tensor;
   readonly #targets: Tensor;
 
@@ -35,7 +53,28 @@ export class RankTraining {
         randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' }),
       );
     [this.#ids, this.#targets] = [tokens(), tokens()];
+    this.#run = this.#runsOf(cell.execution);
     this.parameterCount = countParameters(config);
+  }
+
+  #runsOf(execution: DdpCell['execution']): Runs {
+    const { optimizer } = this.#trained;
+    const runs: Runs = {
+      pass: () => this.#backward(),
+      update: () => optimizer.step(),
+      step: () => {
+        this.#backward();
+        optimizer.step();
+        optimizer.zeroGrad();
+      },
+    };
+    if (execution === 'eager') return runs;
+    const options = { autotune: execution === 'autotuned' };
+    return {
+      pass: compile(runs.pass, options),
+      update: compile(runs.update, options),
+      step: compile(runs.step, options),
+    };
   }
 
   /** Bytes of each reduction of a step. */
@@ -45,7 +84,8 @@ export class RankTraining {
 
   /** The first step, in which the optimizer makes its state. */
   firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
-    this.#pass();
+    this.#trained.beginPass();
+    this.#backward();
     this.copiedBytes = this.#trained.copiedBytes;
     const beforeStepBytes = this.#device.allocatedBytes;
     this.#trained.optimizer.step();
@@ -60,7 +100,7 @@ export class RankTraining {
     const localMs = alone ? this.#time(() => alone(() => this.#pass())) : 0;
     optimizer.zeroGrad();
     const synchronizedMs = this.#time(() => this.#pass());
-    const optimizerMs = this.#time(() => optimizer.step());
+    const optimizerMs = this.#time(() => this.#run.update());
     optimizer.zeroGrad();
     const stepMs = this.#time(() => this.#step());
     const communicationMs = scope(() => this.#time(this.#trained.communication()));
@@ -73,9 +113,8 @@ export class RankTraining {
   }
 
   #step(): void {
-    this.#pass();
-    this.#trained.optimizer.step();
-    this.#trained.optimizer.zeroGrad();
+    this.#trained.beginPass();
+    this.#run.step();
   }
 
   /** One pass with its communication, as the profiler sees it when it has warmed up. */
@@ -91,8 +130,14 @@ export class RankTraining {
   }
 
   #pass(): void {
-    // As training does.
     this.#trained.beginPass();
+    this.#run.pass();
+    // On the CPU a program leaves the last reductions to whoever asks for their memory.
+    if (this.#cell.execution !== 'eager')
+      for (const { grad } of this.#trained.model.parameters()) void grad?.address;
+  }
+
+  #backward(): void {
     const loss = () => languageModelLoss(this.#trained.model, this.#ids, this.#targets);
     scope(() => {
       const result = this.#cell.dtype === 'float32' ? loss() : autocast(this.#cell.dtype, loss);

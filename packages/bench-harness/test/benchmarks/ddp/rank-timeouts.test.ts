@@ -16,7 +16,7 @@ vi.mock(import('@roofline/collectives'), async (importOriginal) => ({
 const { size, shape, context, batch } = toyCell;
 const cell: DdpCell = {
   ...{ size, shape, context, batch, dtype: 'float32' },
-  ...{ optimizer: 'whole', worldSize: 2, mode: 'flat' },
+  ...{ execution: 'eager', optimizer: 'whole', worldSize: 2, mode: 'flat' },
 };
 const settings: DdpSettings = {
   ...{ backend: 'gloo', bucketBytes: 1e6, warmup: 0, steps: 1, seed: 0 },

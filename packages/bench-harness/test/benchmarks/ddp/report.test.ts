@@ -17,7 +17,7 @@ import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts
 const { size, shape, context, batch } = toyCell;
 const cell: DdpCell = {
   ...{ size, shape, context, batch, dtype: 'float32' },
-  ...{ optimizer: 'sharded', worldSize: 2, mode: 'overlap' },
+  ...{ execution: 'eager', optimizer: 'sharded', worldSize: 2, mode: 'overlap' },
 };
 const memory = { beforeStepBytes: 1000, afterStepBytes: 5000, peakBytes: 9000 };
 
@@ -98,9 +98,10 @@ describe('sharded parameters', () => {
   });
 
   it('have no optimizer to shard besides, and two halves of two ranks at least', () => {
-    const lists = { context: [16], batch: [1], dtype: ['float32'], optimizer: ['whole', 'sharded'] } as const;
+    const lists = { context: [16], batch: [1], dtype: ['float32'], execution: ['eager', 'compiled'] };
     const cells = ddpSweep.expand({
       ...{ ...lists, model: [{ size, shape }], mode: ['flat', 'fsdp', 'hybrid'], worldSize: [2, 4] },
+      optimizer: ['whole', 'sharded'],
       ...{ backend: 'gloo', bucketBytes: 1, warmup: 0, steps: 1, seed: 0, peer: null },
     } as never);
     const named = cells.map(({ mode, optimizer, worldSize }) => `${mode} ${optimizer} ${worldSize}`);
@@ -109,7 +110,7 @@ describe('sharded parameters', () => {
       'fsdp whole 4',
       'hybrid whole 4',
     ]);
-    expect(named.filter((name) => name.startsWith('flat'))).toHaveLength(4);
+    expect(named.filter((name) => name.startsWith('flat'))).toHaveLength(8);
   });
 });
 

@@ -56,7 +56,7 @@ struct Comm {
   // Of all communicators that share their end.
   std::shared_ptr<std::atomic<bool>> isOver = std::make_shared<std::atomic<bool>>(false);
   std::atomic<int> inside{0}, asyncError{0}, leftInProgress{3};
-  bool isConnected = false, hasCalled = false, blocks = false, sharesEnd = false;
+  bool isCaptured = false, isConnected = false, hasCalled = false, blocks = false, sharesEnd = false;
   // What is being split off, and where its caller finds it.
   Comm* child = nullptr;
   Comm** childOut = nullptr;
@@ -81,11 +81,14 @@ struct Call {
   int dtype, op, peer;
   long number;
 };
-struct Task { std::vector<Call> calls; };
+// One that is part of a CUDA graph runs with each launch.
+struct Task { std::vector<Call> calls; bool isCaptured = false; };
 
-using Enqueue = void (*)(uint64_t stream, uint64_t function, uint64_t argument);
+// Gives whether the stream is being captured.
+using Enqueue = int (*)(uint64_t stream, uint64_t function, uint64_t argument);
 Enqueue enqueue = nullptr;
-int depth = 0, failNext = 0;
+int depth = 0, failNext = 0, failNextCaptured = 0;
+std::atomic<int> graphs{0};
 uint64_t groupStream = 0;
 std::vector<Call> grouped;
 std::vector<Comm*> comms;
@@ -201,11 +204,18 @@ void listen(const Call& call) {
   else if (call.kind == kAllReduce || call.peer == comm.rank) reduce(call, said, 0);
 }
 
+// Ranks number calls as they run, which all do in one order, whatever was captured in between.
+long nextNumber(const Call& call) {
+  Comm* comm = call.comm;
+  return (call.kind == kSend ? comm->sends[call.peer] : call.kind == kRecv ? comm->receives[call.peer] : comm->collectives)++;
+}
+
 void run(void* argument) {
   Task* task = static_cast<Task*>(argument);
+  for (auto& call : task->calls) call.number = nextNumber(call);
   for (auto& call : task->calls) if (!*call.comm->isOver) say(call);
   for (auto& call : task->calls) if (!*call.comm->isOver) listen(call);
-  delete task;
+  if (!task->isCaptured) delete task;
 }
 
 bool areThere(const Comm* comm, const char* what) {
@@ -220,6 +230,7 @@ void come(const Comm* comm, const char* what) {
 }
 
 int flush(std::vector<Call> calls, uint64_t stream) {
+  const bool connects = std::any_of(calls.begin(), calls.end(), [](auto& call) { return !call.comm->hasCalled; });
   // The first call connects; where calls block, until all ranks have come to theirs.
   for (auto& call : calls)
     if (call.comm->blocks && !call.comm->hasCalled) {
@@ -228,7 +239,17 @@ int flush(std::vector<Call> calls, uint64_t stream) {
         if (*call.comm->isOver) return kInternalError;
     }
   auto task = new Task{calls};
-  enqueue(stream, reinterpret_cast<uint64_t>(&run), reinterpret_cast<uint64_t>(task));
+  // What has been queued may run, and be gone, before this returns; what is captured does not.
+  if (enqueue(stream, reinterpret_cast<uint64_t>(&run), reinterpret_cast<uint64_t>(task))) {
+    task->isCaptured = true;
+    for (auto& call : calls) call.comm->isCaptured = true;
+    if (connects) note(faultText, "a communicator's first call is captured");
+    if (failNextCaptured != 0) {
+      const int result = failNextCaptured;
+      failNextCaptured = 0;
+      return result;
+    }
+  }
   // A communicator that does not block connects meanwhile.
   for (auto& call : calls)
     if (!call.comm->hasCalled) {
@@ -252,8 +273,7 @@ int begin(Comm* comm, Kind kind, const void* in, void* out, size_t count, int dt
     return result;
   }
   if (bytesOf(dtype) == 0 || op > 4 || peer >= comm->size) return kInvalidArgument;
-  long& number = kind == kSend ? comm->sends[peer] : kind == kRecv ? comm->receives[peer] : comm->collectives;
-  const Call call{comm, kind, static_cast<const char*>(in), static_cast<char*>(out), count, dtype, op, peer, number++};
+  const Call call{comm, kind, static_cast<const char*>(in), static_cast<char*>(out), count, dtype, op, peer, 0};
   if (depth == 0) return flush({call}, stream);
   groupStream = stream;
   grouped.push_back(call);
@@ -265,7 +285,9 @@ int begin(Comm* comm, Kind kind, const void* in, void* out, size_t count, int dt
 API void stub_set_enqueue(Enqueue to) { enqueue = to; }
 API const char* stub_log() { return logText.c_str(); }
 API const char* stub_faults() { return faultText.c_str(); }
+API void stub_set_graphs(int count) { graphs = count; }
 API void stub_fail_next(int result) { failNext = result; }
+API void stub_fail_next_captured(int result) { failNextCaptured = result; }
 API void stub_async_error(int result) { for (auto comm : comms) comm->asyncError = result; }
 API int stub_aborted() {
   int count = 0;
@@ -350,6 +372,12 @@ API int ncclCommGetAsyncError(Comm* comm, int* result) {
 API int ncclCommAbort(Comm* comm) {
   Entered entered(comm, "CommAbort");
   *comm->isOver = true;
+  // NCCL waits, for ever, until the CUDA graphs with its calls have gone.
+  for (int tries = 0; comm->isCaptured && graphs > 0; usleep(1000))
+    if (tries++ == 20000) {
+      note(faultText, "CommAbort waits for CUDA graphs with its calls");
+      break;
+    }
   comm->isAborted = true;
   return kSuccess;
 }

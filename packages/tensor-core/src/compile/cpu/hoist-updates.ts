@@ -1,4 +1,5 @@
 import type { Call, Operand, GraphStorage } from '../graph/graph.ts';
+import { hasEffects } from '../graph/ordered-effects.ts';
 import type { DType } from '../../base/dtype.ts';
 
 /**
@@ -21,9 +22,12 @@ export function hoistUpdates<S extends { readonly calls: readonly Call[] }>(
   return placed.map(({ step }) => step);
 }
 
-function onlyWritesInPlace({ inputs, outputs }: Call): boolean {
+function onlyWritesInPlace(call: Call): boolean {
+  const { inputs, outputs } = call;
   return (
-    outputs.length > 0 && outputs.every(({ storage }) => inputs.some((input) => input.storage === storage))
+    outputs.length > 0 &&
+    !hasEffects(call) &&
+    outputs.every(({ storage }) => inputs.some((input) => input.storage === storage))
   );
 }
 
@@ -61,13 +65,14 @@ function usesOf(calls: readonly Call[], storages: readonly GraphStorage[]): Uses
   return {
     reads: memoryOf(calls.flatMap(({ inputs }) => inputs)),
     writes: memoryOf(calls.flatMap(({ outputs }) => outputs)),
-    mayThrow: calls.some(checksValues),
+    mayThrow: calls.some(mayThrow),
   };
 }
 
-/** Whether a call throws for some values. */
-export function checksValues({ op: { cpu } }: Call): boolean {
-  return cpu.kind === 'host' && cpu.checksValues === true;
+/** Whether a call throws for some values, or for what happens elsewhere. */
+export function mayThrow(call: Call): boolean {
+  const { cpu } = call.op;
+  return hasEffects(call) || (cpu.kind === 'host' && cpu.checksValues === true);
 }
 
 /** Whether `b`, which reads all that it writes, must stay after `a`. */

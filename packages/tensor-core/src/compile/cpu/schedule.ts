@@ -1,6 +1,6 @@
 import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Graph } from '../graph/graph.ts';
-import { checksValues, hoistUpdates } from './hoist-updates.ts';
+import { hoistUpdates, mayThrow } from './hoist-updates.ts';
 import { type Segment, SegmentBuilder, fitsInGraph } from './segment-builder.ts';
 
 /** One ONNX graph of several calls, or a call that no ONNX graph can hold. */
@@ -47,7 +47,7 @@ function draftsOf({ calls, storages }: Graph): Draft[] {
       continue;
     }
     // An independent call goes before the ONNX graph under way, unless it might throw: eager code has written more by then.
-    const writesSooner = checksValues(call) && builder.calls.some(writesGiven);
+    const writesSooner = mayThrow(call) && builder.calls.some(writesGiven);
     if (writesSooner || !builder.isIndependentOf(call)) finish();
     drafts.push({ calls: [call], builder: null });
   }

@@ -1,23 +1,31 @@
 import type { CudaEvent, CudaStream } from '@roofline/cuda';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
-import type { Branches } from './branches.ts';
+import type { Branches, Lane } from './branches.ts';
 
 /**
- * By the stream of the chain, as kernels find memory that they share by their stream: what was captured from two streams may run
- * at the same time.
+ * Of each branch by the stream of the chain, as kernels find memory that they share by their stream: what was captured from two
+ * streams may run at the same time.
  */
-const streams = new WeakMap<CudaStream, CudaStream>();
+const streams = {
+  beside: new WeakMap<CudaStream, CudaStream>(),
+  ordered: new WeakMap<CudaStream, CudaStream>(),
+} as const;
 
-/** The stream on which a capture queues what runs beside the chain of its calls. */
+/** Other ranks wait for calls with ordered effects. */
+const priorities = { beside: 'ops', ordered: 'communication' } as const;
+
+/** The stream on which a capture queues the calls of a branch. */
 export class BranchStream {
   readonly #device: CudaDevice;
   readonly #branches: Branches;
+  readonly #lane: Exclude<Lane, 'chain'>;
   /** Points that the chain must wait for, each with the place of the call that does, in their order. */
   readonly #pending: { readonly join: number; readonly event: CudaEvent }[] = [];
 
-  constructor(device: CudaDevice, branches: Branches) {
+  constructor(device: CudaDevice, branches: Branches, lane: Exclude<Lane, 'chain'>) {
     this.#device = device;
     this.#branches = branches;
+    this.#lane = lane;
   }
 
   /** Lets the chain wait for what runs beside it, if the call at `place` must. */
@@ -29,10 +37,9 @@ export class BranchStream {
     for (const event of events) event.dispose();
   }
 
-  /** Queues a call where it belongs. */
+  /** Queues a call of the branch. */
   run(place: number, queue: () => void): void {
-    const join = this.#branches.get(place);
-    if (join === undefined) return queue();
+    const join = this.#branches.get(place)!;
     const stream = this.#stream();
     letWait(stream, this.#device.stream);
     try {
@@ -44,8 +51,10 @@ export class BranchStream {
 
   #stream(): CudaStream {
     const { stream: chain } = this.#device;
-    let stream = streams.get(chain);
-    if (!stream) streams.set(chain, (stream = this.#device.createStream()));
+    const ofLane = streams[this.#lane];
+    let stream = ofLane.get(chain);
+    if (!stream)
+      ofLane.set(chain, (stream = this.#device.createStream({ priority: priorities[this.#lane] })));
     return stream;
   }
 }

@@ -1,12 +1,24 @@
 import type { Call } from '../graph/graph.ts';
+import { hasEffects } from '../graph/ordered-effects.ts';
 import { areIndependent } from '../passes/operands.ts';
 
 /**
  * Calls that run alongside the main chain, by their places: each with the place of the call in the chain that waits for it, or the
- * number of calls where only the end of the program does. Such a call starts after the calls of the chain before it; calls on the
+ * number of calls where only the end of the program does. Such a call starts after the calls of the chain before it; calls on one
  * branch run in their own order.
  */
-export type Branches = ReadonlyMap<number, number>;
+export interface Branches extends ReadonlyMap<number, number> {
+  /** Those with ordered effects, on a branch of their own; the others share one. Default: none. */
+  readonly ordered?: ReadonlySet<number>;
+}
+
+/** Where calls run: in the main chain, on the branch of those that gain by it, or on that of ordered effects. */
+export type Lane = 'chain' | 'beside' | 'ordered';
+
+export function laneOf(branches: Branches, place: number): Lane {
+  if (!branches.has(place)) return 'chain';
+  return branches.ordered?.has(place) ? 'ordered' : 'beside';
+}
 
 /** A schedule of one chain. */
 export const oneChain: Branches = new Map();
@@ -19,7 +31,7 @@ export function spanOf(branches: Branches, place: number): { readonly first: num
 /** Whether calls at two places may run at once. */
 export function mayOverlap(branches: Branches, a: number, b: number): boolean {
   const [early, late] = a < b ? [a, b] : [b, a];
-  return !branches.has(late) && spanOf(branches, early).last >= late;
+  return laneOf(branches, early) !== laneOf(branches, late) && spanOf(branches, early).last >= late;
 }
 
 /** Which calls run beside others. */
@@ -32,40 +44,87 @@ export interface BranchRule {
   isWorthIt(call: Call, beside: readonly Call[]): boolean;
 }
 
-/** The branches of calls by a rule: what nothing waits for over several calls runs beside those. */
-export function branchesOf(calls: readonly Call[], { fewest, most, isWorthIt }: BranchRule): Branches {
-  const joins = new Map<number, number>();
-  /** Places of later calls in the chain, the nearest last; by storage those that use it. */
-  const chain: number[] = [];
-  const users = new Map<number, number[]>();
+/**
+ * The branches of calls by a rule: what nothing waits for over several calls runs beside those. Calls with ordered effects always run
+ * on a branch, up to whoever needs them; without a rule nothing else does.
+ */
+export function branchesOf(calls: readonly Call[], rule: BranchRule | null): Branches {
+  const layout = new LaneLayout(calls);
   for (let place = calls.length - 1; place >= 0; place--) {
     const call = calls[place]!;
-    const waiting = firstWaiting(call, calls, users);
-    const end = Math.min(waiting, chain.at(-most - 1) ?? calls.length);
-    const beside = chain.filter((other) => other < end);
-    if (
-      call.outputs.length > 0 &&
-      beside.length >= fewest &&
-      isWorthIt(
-        call,
-        beside.map((at) => calls[at]!),
-      )
-    ) {
-      joins.set(place, end);
-      continue;
-    }
-    chain.push(place);
-    for (const storage of storagesOf(call)) {
-      const list = users.get(storage);
-      if (list) list.push(place);
-      else users.set(storage, [place]);
-    }
+    const ordered = hasEffects(call);
+    const end = ordered ? layout.waitingFor(place, 'ordered') : rule && besideEnd(layout, place, rule);
+    if (end === null) layout.add(place, 'chain');
+    else layout.add(place, ordered ? 'ordered' : 'beside', end);
   }
-  return joinedInOrder(joins);
+  return laidOut(layout.joins);
 }
 
-/** Whatever waits for a call that runs beside the chain has waited for those ahead of it there. */
-function joinedInOrder(joins: ReadonlyMap<number, number>): Branches {
+/** The place of the call that is to wait for one that gains by running beside others; null for one that does not. */
+function besideEnd(
+  layout: LaneLayout,
+  place: number,
+  { fewest, most, isWorthIt }: BranchRule,
+): number | null {
+  const { calls, chain } = layout;
+  const call = calls[place]!;
+  const end = Math.min(layout.waitingFor(place, 'beside'), chain.at(-most - 1) ?? calls.length);
+  const beside = chain.filter((other) => other < end);
+  if (call.outputs.length === 0 || beside.length < fewest) return null;
+  const others = beside.map((at) => calls[at]!);
+  return isWorthIt(call, others) ? end : null;
+}
+
+/** Calls from the last one on, each in its lane. */
+class LaneLayout {
+  readonly calls: readonly Call[];
+  /** Places of those in the chain, the nearest last. */
+  readonly chain: number[] = [];
+  /** By lane and place, the place of the call in the chain that waits. */
+  readonly joins = { beside: new Map<number, number>(), ordered: new Map<number, number>() };
+  readonly #lanes = new Map<number, Lane>();
+  /** By storage, the places of those that use it, the nearest last. */
+  readonly #users = new Map<number, number[]>();
+
+  constructor(calls: readonly Call[]) {
+    this.calls = calls;
+  }
+
+  add(place: number, lane: Lane, join = 0): void {
+    if (lane === 'chain') this.chain.push(place);
+    else this.joins[lane].set(place, join);
+    this.#lanes.set(place, lane);
+    for (const storage of storagesOf(this.calls[place]!)) {
+      const users = this.#users.get(storage);
+      if (users) users.push(place);
+      else this.#users.set(storage, [place]);
+    }
+  }
+
+  /** The place of the first later call, outside of `lane`, that may not change places with the one here; their number for none. */
+  waitingFor(place: number, lane: Lane): number {
+    const { calls } = this;
+    const call = calls[place]!;
+    let first = calls.length;
+    for (const storage of storagesOf(call)) {
+      const users = this.#users.get(storage) ?? [];
+      for (let i = users.length - 1; i >= 0 && users[i]! < first; i--)
+        if (this.#lanes.get(users[i]!) !== lane && !areIndependent(call, calls[users[i]!]!))
+          first = users[i]!;
+    }
+    return first;
+  }
+}
+
+/** Both lanes as one map, in the order of places. */
+function laidOut({ beside, ordered }: Record<Exclude<Lane, 'chain'>, ReadonlyMap<number, number>>): Branches {
+  if (ordered.size === 0) return joinedInOrder(beside);
+  const all = [...joinedInOrder(beside), ...joinedInOrder(ordered)].toSorted(([a], [b]) => a - b);
+  return Object.assign(new Map(all), { ordered: new Set(ordered.keys()) });
+}
+
+/** Whatever waits for a call of a branch has waited for those ahead of it there. */
+function joinedInOrder(joins: ReadonlyMap<number, number>): ReadonlyMap<number, number> {
   let earliest = Infinity;
   return new Map(
     [...joins]
@@ -73,17 +132,6 @@ function joinedInOrder(joins: ReadonlyMap<number, number>): Branches {
       .map(([place, join]) => [place, (earliest = Math.min(earliest, join))] as const)
       .reverse(),
   );
-}
-
-/** The place of the first of the `users` that may not change places with a call; the number of calls for none. */
-function firstWaiting(call: Call, calls: readonly Call[], users: ReadonlyMap<number, number[]>): number {
-  let first = calls.length;
-  for (const storage of storagesOf(call)) {
-    const places = users.get(storage) ?? [];
-    for (let i = places.length - 1; i >= 0 && places[i]! < first; i--)
-      if (!areIndependent(call, calls[places[i]!]!)) first = places[i]!;
-  }
-  return first;
 }
 
 function storagesOf({ inputs, outputs }: Call): Set<number> {

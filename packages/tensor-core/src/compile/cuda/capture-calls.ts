@@ -8,7 +8,7 @@ import type { CudaDevice } from '../../backends/cuda/device.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
 import type { PlacedPart } from './arena-plan.ts';
 import { multiprocessorsBeside } from './branch-rules.ts';
-import { type Branches, spanOf } from './branches.ts';
+import { type Branches, laneOf, spanOf } from './branches.ts';
 import { BranchStream } from './branch-stream.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
@@ -100,18 +100,29 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
 
   /** Queues calls on the stream under capture. If some throw a KernelPostponed, throws it after the last call. */
   queueAll(calls: readonly Call[]): void {
-    const branch = new BranchStream(this.#parts.device, this.#branches);
+    const { device } = this.#parts;
+    const lanes = {
+      beside: new BranchStream(device, this.#branches, 'beside'),
+      ordered: new BranchStream(device, this.#branches, 'ordered'),
+    };
+    const join = (at: number) => {
+      lanes.beside.join(at);
+      lanes.ordered.join(at);
+    };
     for (const [at, call] of calls.entries()) {
-      branch.join(at);
+      join(at);
       this.#giveBack(at);
+      const lane = laneOf(this.#branches, at);
+      const queue = () => this.#queue(call, at);
       try {
-        branch.run(at, () => this.#queue(call, at));
+        if (lane === 'chain') queue();
+        else lanes[lane].run(at, queue);
       } catch (error) {
         if (!(error instanceof KernelPostponed)) throw error;
         this.#postponed = error;
       }
     }
-    branch.join(calls.length);
+    join(calls.length);
     this.#giveBack(calls.length);
     if (this.#postponed) throw this.#postponed;
   }

@@ -4,10 +4,12 @@ import { explainCalls, nodesBefore } from '../executable/explained-call.ts';
 import type { PerRunAttributes } from '../executable/per-run-attributes.ts';
 import type { Binding, ExecutableOptions, Executable, ExecutableFacts } from '../executable/executable.ts';
 import type { Graph, StorageSource } from '../graph/graph.ts';
+import { orderedCalls } from '../graph/ordered-effects.ts';
+import type { EffectOrder } from '../../op/op.ts';
 import { RunMemory } from '../executable/run-memory.ts';
 import { replayOf } from '../executable/replay.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
-import type { Block } from '@roofline/cuda/parts';
+import type { Block, CudaGraph } from '@roofline/cuda/parts';
 import type { CudaStream, MemoryPool } from '@roofline/cuda';
 import { Arena } from './arena.ts';
 import { letWait } from './branch-stream.ts';
@@ -53,7 +55,11 @@ export class CudaExecutable implements Executable {
   readonly #repeatedCalls: number;
   readonly #bytesInRegisters: number;
   readonly #products: ProductFacts;
+  /** Whose order its calls with effects keep. */
+  readonly #orders: ReadonlyMap<EffectOrder, readonly string[]>;
   #captured: Captured | null = null;
+  /** Ends what the orders would call before they end. */
+  readonly #stopDrops: (() => void)[] = [];
   /** The arena, and workspaces that found no room in it: the memory that the CUDA graph works on. */
   #held: Block[] = [];
   #lastStream: CudaStream | null = null;
@@ -81,6 +87,7 @@ export class CudaExecutable implements Executable {
     this.#argumentNumbers = numbersWhere((source, n) => source.kind === 'argument' || isReplaced(source, n));
     this.#givenAnew = numbersWhere(({ kind }) => kind === 'argument' || kind === 'gradient');
     this.#pool = parts.device.createPool({ segmentSize: 'exact' });
+    this.#orders = orderedCalls(graph.calls);
   }
 
   facts(): ExecutableFacts {
@@ -109,6 +116,7 @@ export class CudaExecutable implements Executable {
 
   run(bindings: ReadonlyMap<number, Binding>, attributes: PerRunAttributes): Map<number, Storage> {
     this.#wroteNothing = true;
+    for (const order of this.#orders.keys()) order.assertUsable(this.#graph.name);
     const { device } = this.#parts;
     device.makeCurrent();
     const { stream } = device;
@@ -117,7 +125,7 @@ export class CudaExecutable implements Executable {
     // Their holders may free them before this stream has used them.
     for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
     this.#fillArguments(bindings);
-    if (this.#captured?.places.areThoseOf(bindings)) {
+    if (this.#captured?.places.areThoseOf(bindings) && !this.#captured.graph.isDisposed) {
       letWait(stream, this.#captured.stream);
       this.#captured.lent.takeBack();
     } else this.#capture(this.#withOwnArguments(bindings));
@@ -131,13 +139,27 @@ export class CudaExecutable implements Executable {
     observeReplay(
       () => replayOf(this.#graph, live, captured.nodes, this.#branches),
       () => {
-        this.#wroteNothing = false;
-        captured.graph.launch(stream);
+        this.#launch(captured.graph, stream);
       },
     );
     letWait(captured.stream, stream);
     this.#returnArguments(bindings);
     return captured.lent.lend();
+  }
+
+  /** Queues the CUDA graph, after all that the orders of its calls have so far. */
+  #launch(graph: CudaGraph, stream: CudaStream): void {
+    const launch = () => {
+      this.#wroteNothing = false;
+      graph.launch(stream);
+    };
+    const inOrder = [...this.#orders].reduceRight<() => void>(
+      (inner, [order, calls]) =>
+        () =>
+          order.launch(this.#graph.name, calls, inner),
+      launch,
+    );
+    inOrder();
   }
 
   writesNoted(): void {
@@ -218,6 +240,8 @@ export class CudaExecutable implements Executable {
     this.#drop();
     const { device } = this.#parts;
     device.awaitFreedMemory();
+    // Nor could it wait for what is under way on given memory.
+    for (const { storage } of given.values()) void storage.buffer;
     const copies = this.#copies.bindings();
     const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
     const bytesBefore = this.#pool.reservedBytes;
@@ -225,6 +249,9 @@ export class CudaExecutable implements Executable {
     const memory = new RunMemory(this.#graph, new Map([...given, ...copies, ...inArena]));
     const { calls, kept } = this.#captureIn(arena, memory);
     const others = [...given.keys()].filter((number) => !this.#arguments.has(number));
+    // What an order ends is in use by the CUDA graph, which goes first; a later run captures another, or learns that it cannot.
+    for (const order of this.#orders.keys())
+      this.#stopDrops.push(order.beforeEnd(() => calls.graph.dispose()));
     this.#captured = {
       ...calls,
       stream: device.stream,
@@ -257,6 +284,7 @@ export class CudaExecutable implements Executable {
 
   #drop(): void {
     if (!this.#captured) return;
+    for (const stop of this.#stopDrops.splice(0)) stop();
     // Its last launch may still be running.
     this.#parts.device.synchronize();
     this.#captured.lent.dispose();

@@ -50,20 +50,24 @@ function plan(graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<
   return { graph: optimized, branches: oneChain, arena: new Arena(optimized) };
 }
 
-/** A schedule whose calls run beside others where that is chosen and takes no more memory. */
+/**
+ * A schedule whose calls run beside others where that is chosen and takes no more memory. Those with ordered effects do in any case
+ * but `never`: what runs when in their order must not depend on the memory of one device.
+ */
 function withBranches(chain: Schedule, properties: CudaProperties, choice: BranchChoice): Schedule {
   if (choice === 'never') return chain;
-  const branched = (rule: BranchRule): Schedule => {
+  const branched = (rule: BranchRule | null): Schedule => {
     const branches = branchesOf(chain.graph.calls, rule);
     return branches.size === 0 ? chain : { ...chain, branches, arena: new Arena(chain.graph, branches) };
   };
   if (choice === 'always') return branched(besideWherePossible);
+  const effects = branched(null);
   const rule = besideShortCalls(properties);
   for (let { most } = rule; most >= rule.fewest; most /= 2) {
     const schedule = branched({ ...rule, most });
-    if (schedule.arena.byteLength <= chain.arena.byteLength + negligibleBytes) return schedule;
+    if (schedule.arena.byteLength <= effects.arena.byteLength + negligibleBytes) return schedule;
   }
-  return chain;
+  return effects;
 }
 
 function bytesHeld({ graph: { storages }, arena }: Schedule): number {

@@ -34,9 +34,11 @@ export function gradientResults(trace: Trace): GradientResult[] {
 }
 
 /** Whether a leaf's gradient is as the function found it: there or not, its layout and place, its buffer and hooks. */
-export function hasSuchGradient({ leaf, before, buffer, hadHooks, within }: TouchedGradient): boolean {
+export function hasSuchGradient({ leaf, before, buffer, hooks, within }: TouchedGradient): boolean {
   const { grad } = leaf;
-  if ((leaf.hasGradientHooks && !hadHooks) || leaf.gradientBuffer !== buffer) return false;
+  const { gradientHooks } = leaf;
+  if (gradientHooks.length !== hooks.length || leaf.gradientBuffer !== buffer) return false;
+  if (gradientHooks.some((hook, i) => hook !== hooks[i])) return false;
   if (before === null || grad === null) return before === grad;
   const isLike = before.dtype === grad.dtype && before.device === grad.device;
   if (!isLike || !sameShape(before.shape, grad.shape)) return false;

@@ -1,4 +1,5 @@
 import type { Call, Graph } from './graph.ts';
+import { hasEffects } from './ordered-effects.ts';
 
 /** Whether a storage can be freed after its last use: the graph makes it, and it does not outlive the run. */
 export function isIntermediate(
@@ -8,7 +9,7 @@ export function isIntermediate(
   return storages[storage]!.source.kind === 'made' && !kept.has(storage);
 }
 
-/** The calls that are not dead: their results reach a kept or a given storage, or they have none and check something. */
+/** The calls that are not dead: their results reach a kept or a given storage, or they check something, or have other effects. */
 export function withoutDeadCalls({
   calls,
   storages,
@@ -19,7 +20,8 @@ export function withoutDeadCalls({
   const alive: Call[] = [];
   for (const call of calls.toReversed()) {
     const { outputs } = call;
-    if (outputs.length > 0 && !outputs.some(({ storage }) => needed.has(storage))) continue;
+    const mayBeDead = outputs.length > 0 && !hasEffects(call);
+    if (mayBeDead && !outputs.some(({ storage }) => needed.has(storage))) continue;
     for (const { storage } of call.inputs) needed.add(storage);
     alive.push(call);
   }

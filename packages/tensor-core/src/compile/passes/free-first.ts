@@ -1,4 +1,5 @@
 import type { Call, Graph } from '../graph/graph.ts';
+import { hasEffects } from '../graph/ordered-effects.ts';
 import { areIndependent, usesOf } from './operands.ts';
 
 /**
@@ -34,6 +35,8 @@ class MemoryOfCalls {
 
   /** Whether less memory is needed with `call` before its neighbour than after it, and they may change places. */
   isLessBefore(call: Call, neighbour: Call): boolean {
+    // What runs on a stream of its own begins as early as it can.
+    if (hasEffects(neighbour)) return false;
     const [made, madeByNeighbour] = [this.#madeBy(call), this.#madeBy(neighbour)];
     const shared = new Set(storagesOf(neighbour));
     const freed = this.#freedBy(call, (storage) => !shared.has(storage));

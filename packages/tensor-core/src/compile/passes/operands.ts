@@ -1,4 +1,5 @@
 import type { Call, Operand } from '../graph/graph.ts';
+import { hasEffects } from '../graph/ordered-effects.ts';
 import { sameShape } from '../../base/shape.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 
@@ -51,6 +52,7 @@ export function leaveAsIs(calls: readonly Call[], operands: readonly Operand[]):
 
 /** Whether two calls may change places. */
 export function areIndependent(a: Call, b: Call): boolean {
+  if (hasEffects(a) && hasEffects(b)) return false;
   return leaveAsIs([a], [...b.inputs, ...b.outputs]) && leaveAsIs([b], [...a.inputs, ...a.outputs]);
 }
 

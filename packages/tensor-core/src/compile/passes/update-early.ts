@@ -1,6 +1,7 @@
 import type { CudaProperties } from '@roofline/cuda';
 import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
+import { hasEffects } from '../graph/ordered-effects.ts';
 import { areIndependent } from './operands.ts';
 import {
   type TensorUpdate,
@@ -99,10 +100,20 @@ function lastConflict(
   const before = rewrite.placeOf(update);
   const call = { ...update, inputs: [...inputs, ...shared], outputs: copy ? [...outputs, copy] : outputs };
   const storages = new Set([...call.inputs, ...call.outputs].map(({ storage }) => storage));
-  return [...storages]
+  const last = [...storages]
     .flatMap((storage) => uses.get(storage)!.map((user) => rewrite.placeOf(user)))
     .filter((place) => place < before && !areIndependent(call, graph.calls[place]!))
     .reduce((last, place) => Math.max(last, place), -1);
+  return last >= 0 && hasEffects(graph.calls[last]!) ? nextWithEffects(graph, last, before) : last;
+}
+
+/**
+ * What runs on a stream of its own, such as a collective, goes on while others run: an update that waited right after it would end
+ * that. By the time that the next one begins, it is done; `end` if there is none.
+ */
+function nextWithEffects({ calls }: Graph, place: number, end: number): number {
+  const next = calls.findIndex((call, at) => at > place && hasEffects(call));
+  return next < 0 ? end : next;
 }
 
 function isFreedAfter({ graph, uses }: Rewrite, { storage }: Operand, reader: Call): boolean {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
+import { hasEffects } from '../graph/ordered-effects.ts';
 import { isCast } from './is-op.ts';
 
 /** A result that is otherwise no longer needed is kept alive to replace a repetition only up to so many bytes. */
@@ -66,6 +67,7 @@ class Repeats {
     return (
       live === null &&
       !op.mutates &&
+      !hasEffects(call) &&
       !this.#castsParameter(call) &&
       isPlain(attributes) &&
       outputs.length > 0 &&

@@ -1,5 +1,5 @@
 import type { Storage } from '../../tensor/storage/storage.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
+import type { GradientHook, Tensor } from '../../tensor/tensor.ts';
 
 /** A leaf whose gradient was read or replaced, and the gradient that the function found; null for none. */
 export interface TouchedGradient {
@@ -7,8 +7,8 @@ export interface TouchedGradient {
   readonly before: Tensor | null;
   /** Where a backward pass would have written one. */
   readonly buffer: Tensor | null;
-  /** Whether the leaf had gradient hooks. A backward pass inside the function refuses those, so it has not brought this one. */
-  readonly hadHooks: boolean;
+  /** The leaf's gradient hooks: a backward pass inside the function runs those that only run ops. */
+  readonly hooks: readonly GradientHook[];
   /** The storage that the gradient must stay in, such as a flat buffer; null for one that fills a storage of its own. */
   readonly within: Storage | null;
 }
@@ -35,8 +35,8 @@ export class TracedGradients {
   touch(leaf: Tensor, before: Tensor | null, used: { has(storage: Storage): boolean }): void {
     if (this.#touched.has(leaf)) return;
     const isPart = before !== null && !fillsStorage(before);
-    const { gradientBuffer: buffer, hasGradientHooks: hadHooks } = leaf;
-    this.#touched.set(leaf, { leaf, before, buffer, hadHooks, within: isPart ? before.storage : null });
+    const { gradientBuffer: buffer, gradientHooks: hooks } = leaf;
+    this.#touched.set(leaf, { leaf, before, buffer, hooks, within: isPart ? before.storage : null });
     if (!before || isPart) return;
     const { storage } = before;
     if (storage.handles > 1) this.#shared.add(storage);

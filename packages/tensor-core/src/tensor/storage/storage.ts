@@ -57,6 +57,7 @@ export class Storage {
   #handles = 0;
   #watchers = 0;
   #references = 1;
+  #keepers = 0;
 
   /** `buffer` is device memory that it takes over. Default: it allocates its own. */
   constructor(device: Device, byteLength: number, buffer: DeviceBuffer = device.allocate(byteLength)) {
@@ -180,9 +181,28 @@ export class Storage {
   release(): void {
     if (this.#references <= 0) throw this.#gone('release');
     if (--this.#references > 0) return;
-    const isHere = this.#bringBack === null && !this.#hasMoved;
+    if (this.#bringBack !== null) this.#hasMoved = true;
     this.#bringBack = null;
-    if (isHere) this.device.free(this.#buffer);
+    this.#freeUnlessKept();
+  }
+
+  /** Memory that was let go, or is another storage's now, is not this one's to free. */
+  #freeUnlessKept(): void {
+    if (this.#references === 0 && this.#keepers === 0 && !this.#hasMoved) this.device.free(this.#buffer);
+  }
+
+  /**
+   * Keeps the memory, for what works on it by its address, until the function that is returned is called. It counts as no reference:
+   * nothing can read the storage once the last one is gone.
+   *
+   * @internal
+   */
+  keepMemory(): () => void {
+    this.#keepers++;
+    return () => {
+      this.#keepers--;
+      this.#freeUnlessKept();
+    };
   }
 
   /** Grows with each write after creation; see `writtenSince`. @internal */

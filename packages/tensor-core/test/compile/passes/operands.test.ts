@@ -89,7 +89,7 @@ describe('operands of a graph', () => {
   });
 
   it('decide whether calls may be swapped', () => {
-    const call = (inputs: Operand[], outputs: Operand[]) => ({ inputs, outputs }) as unknown as Call;
+    const call = (inputs: Operand[], outputs: Operand[]) => ({ op: {}, inputs, outputs }) as unknown as Call;
     const [x, y, z] = [operand([4]), operand([4], { storage: 1 }), operand([4], { storage: 2 })];
     const [reads, writes] = [call([x], [y]), call([z], [x])];
     expect(areIndependent(reads, writes)).toBe(false);

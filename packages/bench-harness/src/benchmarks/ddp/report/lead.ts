@@ -18,7 +18,7 @@ function besidePeer(cells: Cells): ComparedCell[] {
 
 const common = {
   parameters: ddpCellParameters,
-  named: ['mode', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
+  named: ['mode', 'execution', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
 };
 
 /** Our steps beside those of a peer, else passes with communication beside those without; null for one rank alone. */

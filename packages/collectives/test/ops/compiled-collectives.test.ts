@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest';
+import { glooNote, hasGloo, runRanks } from '../support/run-ranks.ts';
+import { buildStubs, compilerNote, hasCompiler } from '../support/stub-nccl.ts';
+
+const allRight = { code: 0, stdout: 'all right\n', stderr: '' };
+
+describe.skipIf(!hasGloo)(`compiled collectives, by Gloo${glooNote}`, () => {
+  it.each([1, 2, 3])('%i ranks', async (size) => {
+    for (const result of await runRanks('compiled-collectives', size, ['gloo']))
+      expect(result).toMatchObject(allRight);
+  });
+});
+
+describe.skipIf(!hasCompiler)(`compiled collectives, by NCCL's stand-in${compilerNote}`, () => {
+  const variables = hasCompiler ? buildStubs() : {};
+
+  it.each([1, 2])('%i ranks', async (size) => {
+    for (const result of await runRanks('compiled-collectives', size, ['emulated'], variables))
+      expect(result).toMatchObject(allRight);
+  });
+});

@@ -1,0 +1,81 @@
+import {
+  type EffectOrder,
+  type Op,
+  type Tensor,
+  applyOne,
+  byteSize,
+  defineOp,
+  device,
+} from '../../src/index.ts';
+
+/** Whose calls keep an order, which notes what it is asked. */
+export class NotedOrder implements EffectOrder {
+  readonly name: string;
+  /** In the order in which they ran, or were captured. */
+  readonly calls: string[] = [];
+  readonly agreed: string[] = [];
+  readonly launched: string[] = [];
+  readonly drops = new Set<() => void>();
+  /** Thrown by `agree`, and by `launch`; null for none. */
+  refusal: Error | null = null;
+  loss: Error | null = null;
+  /** Why `assertUsable` throws; empty where it does not. */
+  end = '';
+
+  constructor(name = 'order') {
+    this.name = name;
+  }
+
+  agree(program: string, calls: readonly string[]): void {
+    this.agreed.push(`${program}: ${calls.join(', ')}`);
+    if (this.refusal) throw this.refusal;
+  }
+
+  assertUsable(program: string): void {
+    if (this.end) throw new Error(`${program}: ${this.end}`);
+  }
+
+  launch(program: string, calls: readonly string[], launch: () => void): void {
+    if (this.loss) throw this.loss;
+    this.launched.push(`${program}: ${calls.join(', ')}`);
+    launch();
+  }
+
+  beforeEnd(drop: () => void): () => void {
+    this.drops.add(drop);
+    return () => void this.drops.delete(drop);
+  }
+}
+
+interface Attributes {
+  readonly order: NotedOrder;
+  readonly text: string | null;
+}
+
+/** A copy of its input that tells an order of it. */
+export const tellOp: Op<Attributes> = defineOp<Attributes>({
+  name: 'tell',
+  autocast: 'none',
+  infer: ([x]) => [{ shape: x!.shape, dtype: x!.dtype }],
+  gradient: ({ gradients }) => gradients,
+  effects: { kind: 'ordered', orderOf: ({ order }) => order, describe: (_, __, { text }) => text },
+  cuda: {
+    kind: 'custom',
+    launch(context, [x], [y], { order, text }) {
+      order.calls.push(`${text}${context.isCaptured ? ' captured' : ''}`);
+      context.copy(x!, y!);
+    },
+  },
+  cpu: {
+    kind: 'memory',
+    run([x], [y], { order, text }) {
+      order.calls.push(String(text));
+      const bytes = new Uint8Array(x!.byteLength);
+      device('cpu').read(x!.storage.buffer, x!.offset * byteSize(x!.dtype), bytes);
+      device('cpu').write(y!.storage.buffer, y!.offset * byteSize(y!.dtype), bytes);
+    },
+  },
+});
+
+export const tell = (x: Tensor, order: NotedOrder, text: string | null = 'call'): Tensor =>
+  applyOne(tellOp, [x], { order, text });
