@@ -15,6 +15,11 @@ export type {
   ReplicatedModel,
 } from './parallel/data-parallel-arguments.ts';
 export { DistributedDataParallel } from './parallel/distributed-data-parallel.ts';
+export { type FullySharded, type RanksOfShards, fullyShard } from './parallel/fully-sharded.ts';
+export { Mesh } from './parallel/mesh.ts';
+export type { ShardableModule } from './parallel/sharded/parameter-unit.ts';
+export type { ShardedParameter } from './parallel/sharded/sharded-unit.ts';
+export type { FullyShardOptions } from './parallel/sharded/sharding-options.ts';
 export type { ShardableState } from './parallel/shard-states.ts';
 export {
   type OptimizerClass,

@@ -40,6 +40,27 @@ function besideText(method: 'get' | 'add') {
   };
 }
 
+const mesh = await collectives.Mesh.create(group(), { shard: 2 });
+const shardOptions = [
+  ...['computeDtype', 'reduceDtype', 'reshardAfterForward', 'prefetch', 'findUnusedParameters'],
+];
+/** A module of one child, which has a weight. */
+const child = () => {
+  const parameters = named();
+  const layer = {
+    forward() {},
+    namedParameters: () => parameters,
+    *children() {},
+    *namedModules() {},
+  };
+  return {
+    ...layer,
+    *children() {
+      yield ['layer', layer] as const;
+    },
+  };
+};
+
 const reductionOptions = { '2': 'undefined {}', '2.op': 'undefined' };
 
 const table: HostileTable = {
@@ -82,6 +103,26 @@ const table: HostileTable = {
   'ShardedOptimizer#stepUnless': { args: () => [sharded(), zeros([])], named: 'ShardedOptimizer|SGD' },
   'ShardedOptimizer#step': exempt('takes nothing'),
   'ShardedOptimizer#dispose': exempt('takes nothing'),
+  fullyShard: {
+    args: () => [
+      child(),
+      group(),
+      {
+        ...{ computeDtype: 'bfloat16', reduceDtype: 'float32', reshardAfterForward: true },
+        ...{ prefetch: true, findUnusedParameters: true },
+      },
+    ],
+    whole: [0],
+    legal: {
+      '2': 'undefined {}',
+      ...Object.fromEntries(shardOptions.map((name) => [`2.${name}`, 'undefined'])),
+    },
+  },
+  'new Mesh': exempt('private: create() makes it'),
+  'Mesh.create': { args: () => [group(), { replicate: 1, shard: 2 }] },
+  'Mesh#along': { args: () => [mesh, 'shard'], named: 'Mesh.along' },
+  'Mesh#has': exempt('asks: whatever is no axis is none'),
+  'Mesh#dispose': exempt('takes nothing'),
   allReduce: { args: () => [ones([2]), group(), { op: 'max' }], legal: reductionOptions },
   allGather: { args: () => [ones([2]), group()] },
   reduceScatter: { args: () => [ones([2]), group(), { op: 'max' }], legal: reductionOptions },

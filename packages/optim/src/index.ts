@@ -1,6 +1,7 @@
 export { AdamW } from './optimizers/adamw.ts';
 export type { AdamWOptions } from './optimizers/hyperparameters.ts';
-export { clipGradientNorm } from './gradients/clip-gradient-norm.ts';
+export { type ClipOptions, clipGradientNorm } from './gradients/clip-gradient-norm.ts';
+export type { GradientRanks } from './gradients/gradient-ranks.ts';
 export {
   GradientScaler,
   type GradientScalerOptions,

@@ -11,6 +11,8 @@ function parameters(): Tensor[] {
 
 const internal = exempt('protected: the base class calls it');
 const zeroOrMore = 'undefined 5';
+/** One rank that has all gradients. */
+const alone: optim.GradientRanks = { sum() {}, max() {} };
 
 function stateOf(optimizer: { stateDict(): optim.OptimizerState; step(): void }): optim.OptimizerState {
   optimizer.step();
@@ -58,7 +60,16 @@ const table: HostileTable = {
   'Optimizer#assertAlive': internal,
   'new OptimizerStateError': exempt('an error: its message is whatever it is given'),
   'new GradientScaler': {
-    args: () => [{ initialScale: 2, growthFactor: 2, backoffFactor: 0.5, growthInterval: 1, enabled: true }],
+    args: () => [
+      {
+        initialScale: 2,
+        growthFactor: 2,
+        backoffFactor: 0.5,
+        growthInterval: 1,
+        enabled: true,
+        ranks: alone,
+      },
+    ],
     legal: {
       '0': 'undefined {}',
       '0.initialScale': zeroOrMore,
@@ -66,6 +77,9 @@ const table: HostileTable = {
       '0.backoffFactor': 'undefined',
       '0.growthInterval': zeroOrMore,
       '0.enabled': 'undefined',
+      '0.ranks': 'undefined',
+      '0.ranks.sum': 'fn',
+      '0.ranks.max': 'fn',
     },
   },
   'GradientScaler#scale': { args: () => [scaler(), ones([])] },
@@ -85,7 +99,16 @@ const table: HostileTable = {
     legal: { '1.scale': '5', '1.growthTracker': '5' },
   },
   'GradientScaler#dispose': { args: () => [scaler()] },
-  clipGradientNorm: { args: () => [parameters(), 1], legal: { 1: '5 Infinity' } },
+  clipGradientNorm: {
+    args: () => [parameters(), 1, { ranks: alone }],
+    legal: {
+      1: '5 Infinity',
+      2: 'undefined {}',
+      '2.ranks': 'undefined',
+      '2.ranks.sum': 'fn',
+      '2.ranks.max': 'fn',
+    },
+  },
   cosineSchedule: { args: () => [falling()], legal: fallingLegal },
   linearSchedule: { args: () => [falling()], legal: fallingLegal },
   wsdSchedule: {

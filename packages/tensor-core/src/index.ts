@@ -100,7 +100,12 @@ export { type OpenRange, type RangeListener, currentRange, onRange, range } from
 export { type Profile, profile, rangePath } from './observe/profiler/profile.ts';
 export type { ProfiledKernel, ProfiledOp, ProfiledRange } from './observe/profiler/profiled.ts';
 
-export { type BackwardOptions, backward, onBackwardFinished } from './autograd/backward.ts';
+export {
+  type BackwardOptions,
+  backward,
+  isBackwardRunning,
+  onBackwardFinished,
+} from './autograd/backward.ts';
 export { checkpoint, selectiveCheckpoint } from './autograd/checkpoint.ts';
 export type { RepeatableCall } from './op/kept-results.ts';
 export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';

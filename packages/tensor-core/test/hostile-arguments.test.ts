@@ -66,6 +66,9 @@ const error = exempt('an error: its message is whatever it is given');
 
 t.neg(x());
 
+const internalsOf = (type: string, names: string) =>
+  Object.fromEntries(names.split(' ').map((name) => [`${type}#${name}`, internal]));
+
 const table: HostileTable = {
   // Errors
   ...Object.fromEntries(errors.map((name) => [`new ${name}`, error])),
@@ -94,22 +97,10 @@ const table: HostileTable = {
   'Tensor#to': given(() => [x(), 'float64']),
   'Tensor#grad=': given(() => [x(), x()], { 1: 'null' }),
   'new Storage': internal,
-  'Storage#retain': internal,
-  'Storage#release': internal,
-  'Storage#buffer=': internal,
-  'Storage#addHandle': internal,
-  'Storage#dropHandle': internal,
-  'Storage#watch': internal,
-  'Storage#unwatch': internal,
-  'Storage#hold': internal,
-  'Storage#holdsOn': internal,
-  'Storage#noteUnderWay': internal,
-  'Storage#keepMemory': internal,
-  'Storage#noteWrite': internal,
-  'Storage#joinWrite': internal,
-  'Storage#leaveWrite': internal,
-  'Storage#writtenSince': internal,
-  'Storage#parameterAround': internal,
+  ...internalsOf(
+    'Storage',
+    'retain release buffer= addHandle dropHandle watch unwatch hold holdsOn noteUnderWay keepMemory letGo bringBack moveIn noteWrite joinWrite leaveWrite writtenSince parameterAround',
+  ),
   keep: given(() => [x()]),
   scope: runs(),
   reportLeaks: { ...given(() => [null], { 0: 'null fn' }), undo: () => t.reportLeaks(null) },
@@ -352,6 +343,7 @@ const table: HostileTable = {
   enableGrad: runs(),
   noGrad: runs(),
   isGradEnabled: given(() => []),
+  isBackwardRunning: given(() => []),
   autocast: given(() => ['bfloat16', () => {}], { 1: 'fn' }),
   autocastDType: given(() => []),
   withoutAutocast: runs(),

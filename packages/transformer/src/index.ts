@@ -91,6 +91,15 @@ export { type SavePretrainedOptions, savePretrained } from './pretrained/save-pr
 export { RMSNorm } from './layers/rms-norm.ts';
 export { RotaryEmbedding, type RotaryOptions } from './layers/rope.ts';
 export type { RopeScaling } from './layers/rope-scaling.ts';
+export {
+  type LoadShardedOptions,
+  type SaveShardedOptions,
+  type ShardedParameters,
+  loadSharded,
+  saveSharded,
+  saveWhole,
+} from './checkpoint/sharded-checkpoint.ts';
+export type { PartOptimizer } from './checkpoint/sharded-state.ts';
 export { SafetensorsFile, type TensorSource, writeSafetensors } from './checkpoint/safetensors.ts';
 export {
   type SafetensorsEntry,
@@ -110,3 +119,4 @@ export { type TokenSource, byteTokens } from './data/token-source.ts';
 export type { TokenWindows } from './data/token-windows.ts';
 export { TransformerLM, type TransformerOptions } from './model/transformer-lm.ts';
 export { type WriteTokensOptions, writeTokens } from './data/write-tokens.ts';
+export { deferWeights } from './module/building.ts';

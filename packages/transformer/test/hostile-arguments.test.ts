@@ -17,6 +17,7 @@ import {
   attentionLegal,
   blockOptions,
 } from './hostile-options.ts';
+import { shardedTable } from './hostile-sharded.ts';
 import { trainingTable } from './hostile-training.ts';
 
 const model = () => new transformer.TransformerLM(config());
@@ -47,7 +48,7 @@ const tokenFile = () => {
   transformer.writeTokens(path, [[1, 2, 3, 0, 1, 2, 3, 0]], { vocabularySize: 4 });
   return path;
 };
-/** A file of the name 'a', which a hostile path would write. */
+/** A file or folder of the name 'a', which a hostile path would write. */
 const undo = () => {
   for (const written of [path, 'a']) rmSync(written, { force: true, recursive: true });
 };
@@ -370,6 +371,12 @@ const table: HostileTable = {
     legal: { 2: 'undefined {}', '2.strict': 'undefined' },
     undo,
   },
+  'SafetensorsFile#readRange': {
+    args: () => [new transformer.SafetensorsFile(file()), 'a', 0, 5],
+    legal: { 1: 'a', 2: '', 3: '5' },
+    undo,
+  },
+  ...shardedTable({ model, checkpointFile, path, missing, undo }),
   saveCheckpoint: {
     args: () => [model(), path, { format: 'pt' }],
     legal: { 1: 'a', 2: 'undefined {}', '2.format': 'a' },

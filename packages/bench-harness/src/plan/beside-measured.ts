@@ -1,5 +1,5 @@
 import { calibrate } from './computation.ts';
-import { dataParallel, zero1 } from './layout.ts';
+import { type Layout, dataParallel, fullySharded, hybridSharded, zero1 } from './layout.ts';
 import type { Links } from './links.ts';
 import { interferenceOf, linkFits, type Machine, type MeasuredStep } from './machine.ts';
 import { planStep, type StepPlan } from './plan-step.ts';
@@ -25,16 +25,22 @@ export function besideMeasured(machine: Machine): PredictedStep[] {
     const own = isCalibrated(others, measured) ? others : machine.steps;
     const calibration = calibrate(machine, measured, own);
     const interference = interferenceOf(machine.steps.filter((step) => step !== measured));
-    const { optimizer, ranks, reduction, reductions } = measured;
-    const layout = optimizer === 'sharded' ? zero1(ranks) : dataParallel(ranks);
+    const { reduction, reductions } = measured;
+    const layout = layoutOf(measured);
     const plan = planStep(
       { machine, links, calibration, interference },
       layout,
       { ...measured, recompute: 'none' },
-      { calls: Math.max(1, reductions), hides: reduction === 'overlap' },
+      { calls: Math.max(1, reductions), hides: !['naive', 'flat'].includes(reduction) },
     );
     return [{ measured, plan, calibratedBy: own === others ? calibration.steps : 0 }];
   });
+}
+
+function layoutOf({ ranks, reduction, optimizer }: MeasuredStep): Layout {
+  if (reduction === 'fsdp') return fullySharded(ranks);
+  if (reduction === 'hybrid') return hybridSharded(2, ranks / 2);
+  return optimizer === 'sharded' ? zero1(ranks) : dataParallel(ranks);
 }
 
 function isSameWork(a: MeasuredStep, b: MeasuredStep): boolean {

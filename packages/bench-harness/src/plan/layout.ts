@@ -27,6 +27,10 @@ const layout = (name: string, sizes: Partial<Omit<Layout, 'name'>>): Layout => (
 export const dataParallel = (ranks: number) => layout('data parallel', { replicate: ranks });
 export const zero1 = (ranks: number) => layout('ZeRO-1', { replicate: ranks, shardsMoments: true });
 
+export const fullySharded = (ranks: number) => layout('fully sharded', { shard: ranks });
+export const hybridSharded = (replicate: number, shard: number) =>
+  layout('hybrid sharded', { replicate, shard });
+
 /** Every way to divide `gpus` devices, in nodes of `perNode`, that is compared. */
 export function layoutsOf(gpus: number, perNode: number): Layout[] {
   if (gpus === 1) return [layout('one GPU', {})];
@@ -35,8 +39,8 @@ export function layoutsOf(gpus: number, perNode: number): Layout[] {
   return [
     dataParallel(gpus),
     zero1(gpus),
-    layout('fully sharded', { shard: gpus }),
-    ...(hybrid ? [layout('hybrid sharded', { replicate: nodes, shard: perNode })] : []),
+    fullySharded(gpus),
+    ...(hybrid ? [hybridSharded(nodes, perNode)] : []),
     layout('tensor parallel', { tensor: gpus }),
     ...powersOfTwo(Math.min(perNode, gpus / 2))
       .filter((tensor) => gpus % tensor === 0)

@@ -123,17 +123,18 @@ function stepsOf(record: CellRecord): MeasuredStep[] {
 function dataParallelStep(record: CellRecord): MeasuredStep {
   const { cell, result } = read(record, { name: 'ddp', cell: ddpCell, result: ddpResult });
   const { times, memory, bucketBytes } = result;
-  const { size, shape, context, batch, dtype, optimizer, worldSize: ranks, mode } = cell;
-  const exposedMs = median(times.synchronizedMs.map((ms, step) => ms - times.localMs[step]!));
-  const computationMs = median(times.localMs) + median(times.optimizerMs);
+  const { size, shape, context, batch, dtype, execution, optimizer, worldSize: ranks, mode } = cell;
+  const { localMs } = times;
+  const exposedMs = localMs && median(times.synchronizedMs.map((ms, step) => ms - localMs[step]!));
+  const isWhole = optimizer === 'whole' || ranks === 1;
   return {
-    ...{ size, shape, context, batch, dtype, attention: 'plain', execution: 'eager', ranks },
+    ...{ size, shape, context, batch, dtype, attention: 'plain', execution, ranks },
     sharing: record.environment.device.type === 'cpu' ? ranks : 1,
     ...{ optimizer, reduction: ranks === 1 ? 'none' : mode, reductions: bucketBytes.length },
     stepMs: rounded(median(times.stepMs)),
-    computationMs: optimizer === 'whole' || ranks === 1 ? rounded(computationMs) : null,
+    computationMs: localMs && isWhole ? rounded(median(localMs) + median(times.optimizerMs)) : null,
     communicationMs: rounded(median(times.communicationMs)),
-    exposedMs: rounded(Math.max(0, exposedMs)),
+    exposedMs: exposedMs === null ? 0 : rounded(Math.max(0, exposedMs)),
     peakBytes: Math.max(...memory.map(({ peakBytes }) => peakBytes)),
   };
 }

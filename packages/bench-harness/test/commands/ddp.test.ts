@@ -41,6 +41,21 @@ describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not 
     expect(report).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('a step takes') });
   });
 
+  it('trains sharded parameters', async () => {
+    const words = '--nproc 2 --mode fsdp --dtype bfloat16 --steps 1 --warmup 0 --out'.split(' ');
+    const { exitCode, stdout } = await runCli([
+      'ddp',
+      ...model,
+      ...words,
+      join(temporaryFolder(), 'out'),
+      '--json',
+    ]);
+    expect(exitCode).toBe(0);
+    const { rows } = JSON.parse(stdout) as { rows: Record<string, number | string>[] };
+    expect(rows).toMatchObject([{ mode: 'fsdp', status: 'ok', exposedMs: null, copiedBytes: 0 }]);
+    expect(rows[0]!['communicationMs']).toBeGreaterThan(0);
+  });
+
   it.skipIf(torchPython === null)('runs in turn with PyTorch (needs Python with it)', async () => {
     const out = join(temporaryFolder(), 'out');
     const words = '--mode overlap --optimizer sharded --steps 2 --warmup 0 --peer torch --out'.split(' ');

@@ -271,7 +271,11 @@ describe('help', () => {
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"forward", "forward-backward", "train-step"');
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"float32", "bfloat16", "float16"');
     const ofRanks = (await runMain(['ddp', '-h'])).stdout.replaceAll(/\s+/g, ' ');
-    for (const choices of ['"naive", "flat", "overlap"', '"whole", "sharded"', '"gloo", "nccl"'])
+    for (const choices of [
+      '"naive", "flat", "overlap", "fsdp", "hybrid"',
+      '"whole", "sharded"',
+      '"gloo", "nccl"',
+    ])
       expect(ofRanks).toContain(`[choices: ${choices}]`);
   });
 

@@ -4,16 +4,21 @@ import {
   type Tensor,
   applyOne,
   checkNumber,
+  checkOptions,
   defineOp,
+  mul,
   noGrad,
   range,
   scope,
   sizeOf,
+  sqrt,
+  zeros,
 } from '@roofline/tensor-core';
 import { kernelFile, noDefines } from '../kernel-file.ts';
 import { MultiTensorKernel, blocksOf, launchOverTensors } from '../multi-tensor/multi-tensor.ts';
 import { multiTensorOp } from '../multi-tensor/multi-tensor-op.ts';
-import { gradientsOf } from './gradients.ts';
+import { type GradientRanks, requireRanks } from './gradient-ranks.ts';
+import { gradientsOf, gradientsOfRank } from './gradients.ts';
 
 const squaredNormsKernel = new MultiTensorKernel('squared_norms', { partialSums: 'pointer' });
 const finishNormKernel = kernelFile('finish_norm', {
@@ -112,25 +117,61 @@ const clipByNorm = multiTensorOp<ClipAttributes>({
   },
 });
 
+/** Options of `clipGradientNorm`. */
+export interface ClipOptions {
+  /** Where each rank has a part of the gradients: the norm is taken over all of them. */
+  readonly ranks?: GradientRanks;
+}
+
 /**
  * Scales all gradients by one factor so that their norm, taken over all of them as one vector, is at most
  * `maxNorm` (Pascanu et al. 2013). Parameters without a gradient are passed over; one that is given twice counts
  * once. As in PyTorch, an infinite norm leaves zeros and NaN, and a norm that is NaN leaves NaN.
  *
  * Returns the norm before clipping, a float32 scalar on the parameters' device: nothing waits for it unless
- * you read it. Throws a RooflineError if no parameter has a gradient (code GRADIENT), or `maxNorm` is not positive (code
- * RANGE).
+ * you read it. Throws a RooflineError if no parameter has a gradient (code GRADIENT), which with `ranks` may be, or `maxNorm`
+ * is not positive (code RANGE).
  */
-export function clipGradientNorm(parameters: Iterable<Tensor>, maxNorm: number): Tensor {
+export function clipGradientNorm(
+  parameters: Iterable<Tensor>,
+  maxNorm: number,
+  options: ClipOptions = {},
+): Tensor {
   checkNumber('clipGradientNorm', 'maxNorm', maxNorm, 'a positive number', (value) => value > 0);
-  const gradients = gradientsOf('clipGradientNorm', parameters);
+  checkOptions('clipGradientNorm', options, ['ranks']);
+  const { ranks } = options;
+  if (ranks !== undefined) requireRanks('clipGradientNorm', ranks);
+  const { gradients, norm } = ranks
+    ? normOverRanks(parameters, ranks)
+    : normAlone(gradientsOf('clipGradientNorm', parameters));
   return range('clipGradientNorm', () =>
     noGrad(() =>
       scope(() => {
-        const norm = applyOne(globalNorm, gradients, undefined);
-        clipByNorm([gradients], [norm], () => ({ maxNorm }));
-        return norm;
+        const before = norm();
+        if (gradients.length > 0) clipByNorm([gradients], [before], () => ({ maxNorm }));
+        return before;
       }),
     ),
   );
+}
+
+/** Gradients, and what calculates their norm. */
+interface Normed {
+  readonly gradients: Tensor[];
+  readonly norm: () => Tensor;
+}
+
+function normAlone(gradients: Tensor[]): Normed {
+  return { gradients, norm: () => applyOne(globalNorm, gradients, undefined) };
+}
+
+function normOverRanks(parameters: Iterable<Tensor>, ranks: GradientRanks): Normed {
+  const { gradients, device } = gradientsOfRank('clipGradientNorm', parameters);
+  const norm = () => {
+    const own = gradients.length > 0 ? applyOne(globalNorm, gradients, undefined) : zeros([], { device });
+    const squares = mul(own, own);
+    ranks.sum(squares);
+    return sqrt(squares);
+  };
+  return { gradients, norm };
 }

@@ -21,7 +21,8 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { currentTrace } from '@roofline/tensor-core/kernel-api';
-import { gradientsOf } from './gradients.ts';
+import { type GradientRanks, requireRanks } from './gradient-ranks.ts';
+import { gradientsOf, gradientsOfRank } from './gradients.ts';
 import { refuseReplays } from '../refuse-replays.ts';
 import { withoutUndefined } from '../optimizers/hyperparameters.ts';
 import { OptimizerStateError } from '../optimizers/optimizer-state.ts';
@@ -40,9 +41,13 @@ export interface GradientScalerOptions {
   readonly growthInterval?: number;
   /** False lets losses and steps through as they are, for training that also runs without float16. Default true. */
   readonly enabled?: boolean;
+  /** Where each rank has a part of the gradients: all skip a step whose gradients overflowed on one. */
+  readonly ranks?: GradientRanks;
 }
 
-const defaults: Required<GradientScalerOptions> = {
+type Settings = Required<Omit<GradientScalerOptions, 'ranks'>>;
+
+const defaults: Settings = {
   initialScale: 2 ** 16,
   growthFactor: 2,
   backoffFactor: 0.5,
@@ -55,7 +60,7 @@ function isScale(value: number): boolean {
   return Math.fround(value) > 0 && Math.fround(value) < Infinity;
 }
 
-function checkOptionValues(options: Required<GradientScalerOptions>): void {
+function checkOptionValues(options: Settings): void {
   const check = (name: keyof typeof options, wanted: string, isAllowed: (value: number) => boolean) =>
     checkNumber('GradientScaler', name, options[name] as number, wanted, isAllowed);
   check('initialScale', 'positive and finite', isScale);
@@ -116,7 +121,8 @@ interface DeviceState {
  * exist (code OPTION); its methods throw a DeviceError for tensors of another device than the first.
  */
 export class GradientScaler {
-  readonly #options: Required<GradientScalerOptions>;
+  readonly #options: Settings;
+  readonly #ranks: GradientRanks | null;
   /** Until the first use. */
   #initial: GradientScalerState;
   #state: DeviceState | null = null;
@@ -128,9 +134,12 @@ export class GradientScaler {
   #trace: ReturnType<typeof currentTrace> = null;
 
   constructor(options: GradientScalerOptions = {}) {
-    checkOptions('GradientScaler', options, Object.keys(defaults));
-    this.#options = { ...defaults, ...withoutUndefined(options) };
+    checkOptions('GradientScaler', options, [...Object.keys(defaults), 'ranks']);
+    const { ranks, ...settings } = options;
+    this.#options = { ...defaults, ...withoutUndefined(settings) };
     checkOptionValues(this.#options);
+    if (ranks !== undefined) requireRanks('GradientScaler', ranks);
+    this.#ranks = ranks ?? null;
     this.#initial = { scale: Math.fround(this.#options.initialScale), growthTracker: 0 };
   }
 
@@ -159,11 +168,15 @@ export class GradientScaler {
         'GradientScaler.unscale: the gradients of this optimizer have been unscaled since the last update().',
       );
     }
-    const gradients = gradientsOf('GradientScaler.unscale', optimizer.parameters());
-    const { device, scale } = this.#stateOn('GradientScaler.unscale', gradients[0]!.device);
+    const owner = 'GradientScaler.unscale';
+    const parameters = optimizer.parameters();
+    const rank = this.#ranks ? gradientsOfRank(owner, parameters) : null;
+    const gradients = rank?.gradients ?? gradientsOf(owner, parameters);
+    const { device, scale } = this.#stateOn(owner, rank?.device ?? gradients[0]!.device);
     inOptimizer(() => {
       const foundInf = zeros([], { device });
-      unscale(gradients, foundInf, scale);
+      if (gradients.length > 0) unscale(gradients, foundInf, scale);
+      this.#ranks?.max(foundInf);
       this.#foundInf.set(optimizer, keep(foundInf));
     });
   }

@@ -1,5 +1,6 @@
 import {
   DTypeError,
+  type Device,
   DeviceError,
   RooflineError,
   ShapeError,
@@ -27,6 +28,24 @@ export function withGradients(owner: string, parameters: readonly Tensor[]): Ten
  * are none (code GRADIENT).
  */
 export function gradientsOf(owner: string, parameters: Iterable<Tensor>): Tensor[] {
+  const gradients = withGradients(owner, listOf(owner, parameters)).map(({ grad }) => grad!);
+  if (gradients.length > 0) return gradients;
+  throw new RooflineError('GRADIENT', `${owner}: no parameter has a gradient; run backward first.`);
+}
+
+/** The same of one of several ranks, which may have no gradient, and the device that its parameters are on. */
+export function gradientsOfRank(
+  owner: string,
+  parameters: Iterable<Tensor>,
+): { readonly gradients: Tensor[]; readonly device: Device } {
+  const list = listOf(owner, parameters);
+  if (list.length === 0)
+    throw new RooflineError('PARAMETERS', `${owner}: there are no parameters; pass sharded.parameters().`);
+  return { gradients: withGradients(owner, list).map(({ grad }) => grad!), device: list[0]!.device };
+}
+
+/** Each parameter once. */
+function listOf(owner: string, parameters: Iterable<Tensor>): Tensor[] {
   if (typeof parameters !== 'object' || parameters === null || !(Symbol.iterator in parameters)) {
     throw new RooflineError(
       'PARAMETERS',
@@ -35,9 +54,7 @@ export function gradientsOf(owner: string, parameters: Iterable<Tensor>): Tensor
   }
   const list = [...new Set(parameters)];
   requireTensors(owner, list);
-  const gradients = withGradients(owner, list).map(({ grad }) => grad!);
-  if (gradients.length > 0) return gradients;
-  throw new RooflineError('GRADIENT', `${owner}: no parameter has a gradient; run backward first.`);
+  return list;
 }
 
 function checkGradient(owner: string, parameter: Tensor, gradient: Tensor): void {

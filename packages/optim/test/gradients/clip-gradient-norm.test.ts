@@ -1,3 +1,4 @@
+import { type Tensor, addInPlace, full, tensor } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { clipGradientNorm } from '../../src/index.ts';
 import { parameterOf, setGradient } from '../parameters.ts';
@@ -11,6 +12,22 @@ function withGradients() {
   const norm = Math.sqrt(gradients.reduce((sum, g) => sum + g.reduce((s, x) => s + x * x, 0), 0));
   return { parameters, gradients, norm };
 }
+
+describe('clipGradientNorm over ranks', () => {
+  /** Of this rank's squares and another's, which are 9. */
+  const besideThree = { sum: (x: Tensor) => addInPlace(x, full([], 9)), max() {} };
+
+  it('takes the norm over the gradients of all', () => {
+    const parameter = parameterOf([2], 1);
+    parameter.grad = tensor([4, 0]);
+    expect(clipGradientNorm([parameter], 1, { ranks: besideThree }).item()).toBeCloseTo(5, 5);
+    expect(parameter.grad.toFlatArray()[0]).toBeCloseTo(4 / 5, 5);
+  });
+
+  it('needs no gradient on this one', () => {
+    expect(clipGradientNorm([parameterOf([2], 1)], 1, { ranks: besideThree }).item()).toBe(3);
+  });
+});
 
 describe('clipGradientNorm', () => {
   it('scales all gradients by one factor and gives the norm before', () => {

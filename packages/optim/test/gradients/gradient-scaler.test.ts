@@ -1,4 +1,4 @@
-import { type Tensor, mul, ones, sum } from '@roofline/tensor-core';
+import { type Tensor, fillInPlace, mul, ones, sum } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { GradientScaler, OptimizerStateError, SGD } from '../../src/index.ts';
 import { makesStep, parameterOf, setGradient } from '../parameters.ts';
@@ -24,6 +24,19 @@ describe('GradientScaler', () => {
     expect(makesStep(scaler, optimizer)).toBe(true);
     expect(parameter.grad!.toFlatArray()).toEqual([3, 3, 3, 3]);
     parameter.toFlatArray().forEach((value, i) => expect(value).toBeCloseTo(before[i]! - 1.5, 6));
+  });
+
+  it('skips a step whose gradients overflowed on another rank, also where this one has none', () => {
+    for (const hasGradients of [true, false]) {
+      const ranks = { sum() {}, max: (x: Tensor) => fillInPlace(x, 1) };
+      const { parameters, optimizer, scaler } = setup({ ranks });
+      if (hasGradients) parameters.forEach((parameter) => setGradient(parameter, 3));
+      const before = values(parameters);
+      expect(makesStep(scaler, optimizer)).toBe(false);
+      expect(values(parameters)).toEqual(before);
+      scaler.update();
+      expect(scaler.currentScale).toBe(512);
+    }
   });
 
   it.each([Infinity, -Infinity, NaN])('skips a step with a gradient of %f, and backs off', (bad) => {

@@ -73,6 +73,12 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
 
 /** How many backward passes are running: a rule may run one of its own, as activation checkpointing does. */
 let depth = 0;
+
+/** Whether a backward pass is running. */
+export function isBackwardRunning(): boolean {
+  return depth > 0;
+}
+
 const finishedHooks = new Map<() => void, Required<HookOptions>>();
 const failedHooks = new Set<() => void>();
 

@@ -203,7 +203,7 @@ export class Tensor extends Scoped implements MemoryView {
 
   /** Makes this leaf collect gradients in `grad`, or stop doing so. */
   requiresGrad_(requires = true): this {
-    this.assertAlive('requiresGrad_');
+    this.#assertNotDisposed('requiresGrad_');
     checkFlag('requiresGrad_', 'whether a gradient is required', requires);
     if (this.#node) {
       throw new AutogradError(
@@ -336,8 +336,13 @@ export class Tensor extends Scoped implements MemoryView {
     this.dispose();
   }
 
-  /** Throws a DisposedError if this handle has been disposed; `op` is named in it. */
+  /** Throws a DisposedError if this handle has been disposed; `op` is named in it. Memory that was let go is brought back. */
   assertAlive(op: string): void {
+    this.#assertNotDisposed(op);
+    if (this.storage.isAway) this.storage.bringBack();
+  }
+
+  #assertNotDisposed(op: string): void {
     if (this.#disposed) {
       throw new DisposedError(
         `${op}: a tensor ${formatShape(this.shape)} ${this.dtype} was used after it had been disposed. ` +

@@ -72,7 +72,7 @@ function sourcesIn(file: SafetensorsFile): Map<string, StateSource> {
 }
 
 /** Of each tied parameter, its first name by its other ones. */
-function tiedNames(model: AnyModule): Record<string, string> {
+export function tiedNames(model: AnyModule): Record<string, string> {
   const first = new Map([...model.namedParameters()].map(([name, parameter]) => [parameter, name]));
   const names = [...model.namedParameters('', { removeDuplicate: false })];
   const others = names.filter(([name, parameter]) => first.get(parameter) !== name);

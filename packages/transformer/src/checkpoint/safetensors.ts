@@ -99,6 +99,17 @@ export class SafetensorsFile implements SafetensorsHeader {
     return this.#read(entry.byteOffset, entry.byteLength);
   }
 
+  /** Some of its bytes: `byteLength` from byte `start` on. Throws what `read` throws, and for bytes that are not its. */
+  readRange(name: string, start: number, byteLength: number): Uint8Array<ArrayBuffer> {
+    const entry = this.tensors.get(name);
+    if (entry && isIntegers([start, byteLength]) && start + byteLength <= entry.byteLength)
+      return this.#read(entry.byteOffset + start, byteLength);
+    throw new SafetensorsError(
+      `SafetensorsFile.readRange: ${this.path} has no ${describeValue(byteLength)} bytes from ${describeValue(start)} on of ` +
+        `${describeValue(name)}.`,
+    );
+  }
+
   #read(position: number, byteLength: number): Uint8Array<ArrayBuffer> {
     const file = this.#file;
     if (file === null) {

@@ -1,4 +1,5 @@
-import { type Tensor, keep } from '@roofline/tensor-core';
+import { type Tensor, keep, noGrad } from '@roofline/tensor-core';
+import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 
 /** What the module that is being built has made so far; null outside of `building`. */
 let made: Tensor[] | null = null;
@@ -25,4 +26,44 @@ export function building<T>(build: () => T): T {
   } finally {
     made = before;
   }
+}
+
+let isDeferred = false;
+
+/**
+ * What `build` gives, mostly a model, whose weights take no memory until they are used: each is made again then, with the same
+ * values. So a model that is larger than a device can be built, and split by `fullyShard` of @roofline/collectives, which uses one
+ * block after the other.
+ *
+ *     const model = deferWeights(() => new TransformerLM(config, { device, seed: 0 }));
+ *
+ * Throws a RooflineError for an async function, and what `build` throws.
+ */
+export function deferWeights<T>(build: () => T): T {
+  refuseAsync('deferWeights', build);
+  const before = isDeferred;
+  isDeferred = true;
+  try {
+    return refusePromise('deferWeights', build());
+  } finally {
+    isDeferred = before;
+  }
+}
+
+/** Whether weights are let go as they are made. */
+export function isDeferring(): boolean {
+  return isDeferred;
+}
+
+/** A weight that `make` gives: kept, and inside `deferWeights` let go until it is used. `makeAgain` gives its values once more. */
+export function keepWeight(make: () => Tensor, makeAgain: () => Tensor = make): Tensor {
+  const weight = keepPart(make());
+  if (!isDeferred) return weight;
+  const { storage } = weight;
+  storage.letGo(() => {
+    const again = noGrad(() => keep(makeAgain()));
+    storage.moveIn(again.storage);
+    again.dispose();
+  });
+  return weight;
 }

@@ -10,11 +10,12 @@ import {
   checkDevice,
   checkGenerator,
   checkOptions,
+  defaultGenerator,
   ones,
   truncatedNormal,
   zeros,
 } from '@roofline/tensor-core';
-import { keepPart } from './building.ts';
+import { isDeferring, keepPart, keepWeight } from './building.ts';
 
 /** Where and how a module's parameters are made. */
 export interface ParameterOptions {
@@ -71,18 +72,28 @@ export function truncatedNormalParameter(
   { device, dtype, generator }: ParameterOptions,
 ): Tensor {
   if (!draws) return zerosParameter(shape, { device, dtype });
-  const range = { mean: 0, std, low: -cut * std, high: cut * std };
-  return keepPart(truncatedNormal(shape, { device, dtype, generator, ...range, requiresGrad: true }));
+  const source = generator ?? defaultGenerator;
+  const draw = (from: Generator) =>
+    truncatedNormal(shape, {
+      ...{ device, dtype, generator: from, requiresGrad: true },
+      ...{ mean: 0, std, low: -cut * std, high: cut * std },
+    });
+  if (!isDeferring()) return keepPart(draw(source));
+  const { seed, offset } = source;
+  return keepWeight(
+    () => draw(source),
+    () => draw(new Generator(seed, offset)),
+  );
 }
 
 /** A parameter of ones. */
 export function onesParameter(shape: Shape, { device, dtype }: Omit<ParameterOptions, 'generator'>): Tensor {
-  return keepPart(ones(shape, { device, dtype, requiresGrad: true }));
+  return keepWeight(() => ones(shape, { device, dtype, requiresGrad: true }));
 }
 
 /** A parameter of zeros. */
 export function zerosParameter(shape: Shape, { device, dtype }: Omit<ParameterOptions, 'generator'>): Tensor {
-  return keepPart(zeros(shape, { device, dtype, requiresGrad: true }));
+  return keepWeight(() => zeros(shape, { device, dtype, requiresGrad: true }));
 }
 
 /** What weights are drawn from. Throws a RooflineError (code OPTION) for a seed next to a generator. */

@@ -60,7 +60,7 @@ export function joinRanks(results: readonly RankResult[]): DdpResult {
   const { bucketBytes, copiedBytes, parameterCount, threads, times } = results[0]!;
   const slowest = Object.entries(times).map(([name, samples]) => {
     const ofRanks = results.map((result) => result.times[name as keyof typeof times]);
-    return [name, samples.map((_, step) => Math.max(...ofRanks.map((each) => each[step]!)))];
+    return [name, samples && samples.map((_, step) => Math.max(...ofRanks.map((each) => each![step]!)))];
   });
   return {
     times: Object.fromEntries(slowest) as DdpResult['times'],

@@ -8,7 +8,26 @@ import { executions } from '../../execution/kinds.ts';
 import { stepParameters, stepSettings } from '../e2e/parameters.ts';
 
 /** When gradients are reduced: those of DistributedDataParallel. */
-export const ddpModes = ['naive', 'flat', 'overlap'] as const;
+export const replicatedModes = ['naive', 'flat', 'overlap'] as const;
+/** Parameters split over all ranks by `fullyShard`, or over half of them, of which there are two. */
+export const shardedModes = ['fsdp', 'hybrid'] as const;
+export const ddpModes = [...replicatedModes, ...shardedModes] as const;
+export type DdpMode = (typeof ddpModes)[number];
+
+export function isSharded(mode: DdpMode): mode is (typeof shardedModes)[number] {
+  return (shardedModes as readonly string[]).includes(mode);
+}
+
+/** The ranks that share the parameters of a cell; 1 where each has all. */
+export function shardsOf({
+  mode,
+  worldSize,
+}: {
+  readonly mode: DdpMode;
+  readonly worldSize: number;
+}): number {
+  return { fsdp: worldSize, hybrid: worldSize / 2, naive: 1, flat: 1, overlap: 1 }[mode];
+}
 export const ddpDtypes = ['float32', 'bfloat16'] as const;
 /** Whether each rank holds AdamW's whole state or, by ShardedOptimizer, its share. */
 export const ddpOptimizers = ['whole', 'sharded'] as const;
@@ -46,9 +65,10 @@ export const ddpCellParameters = {
   }),
   mode: parameter(z.enum(ddpModes), {
     flag: {
-      default: ddpModes.join(','),
+      default: replicatedModes.join(','),
       describe:
-        'When gradients are reduced: one by one, in one buffer, or in buckets during the backward pass',
+        'When gradients are reduced: one by one, in one buffer, or in buckets during the backward pass; or parameters sharded, ' +
+        'over all ranks, or over half of them, twice',
     },
   }),
 };
@@ -84,5 +104,14 @@ export const ddpSweep = {
   ...sweep,
   cell: ddpCellParameters,
   expand: (parameters: z.output<typeof sweep.parameters>): DdpCell[] =>
-    sweep.expand(parameters).map(({ model, ...cell }) => ({ ...model, ...cell })),
+    sweep
+      .expand(parameters)
+      .map(({ model, ...cell }) => ({ ...model, ...cell }))
+      .filter(isPossible),
 };
+
+/** Sharded parameters have no optimizer to shard besides, and no programs yet; two halves need two ranks each. */
+function isPossible({ mode, optimizer, worldSize, execution }: DdpCell): boolean {
+  if (isSharded(mode) && (optimizer === 'sharded' || execution !== 'eager')) return false;
+  return mode !== 'hybrid' || (worldSize >= 4 && worldSize % 2 === 0);
+}

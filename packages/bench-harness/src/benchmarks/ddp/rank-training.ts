@@ -7,18 +7,16 @@ import {
   keep,
   randint,
   scope,
-  zeros,
 } from '@roofline/tensor-core';
-import { DistributedDataParallel, type ProcessGroup, ShardedOptimizer } from '@roofline/collectives';
-import { AdamW, type AdamWOptions } from '@roofline/optim';
-import { TransformerLM, countParameters, languageModelLoss } from '@roofline/transformer';
-import { policyOf } from '../../memory-saving/kinds.ts';
+import type { ProcessGroup } from '@roofline/collectives';
+import { countParameters, languageModelLoss } from '@roofline/transformer';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { profilePass } from './profile-pass.ts';
+import type { RankModel } from './rank-model.ts';
 import type { ProfiledPass, RankResult } from './result.ts';
 
 /** Each of a rank's times, of one step. */
-export type StepSample = Record<keyof RankResult['times'], number>;
+export type StepSample = { readonly [Name in keyof RankResult['times']]: number };
 
 interface Runs {
   /** Forward and backward. */
@@ -30,34 +28,25 @@ interface Runs {
 /** One rank's side of the training that is timed. All ranks call its methods together. */
 export class RankTraining {
   readonly parameterCount: number;
-  /** Bytes of each reduction of a step. */
-  readonly bucketBytes: number[];
   /** Bytes of gradients that the first pass copied into buckets. */
   copiedBytes = 0;
   readonly #cell: DdpCell;
   readonly #device: Device;
   readonly #group: ProcessGroup;
-  readonly #model: TransformerLM;
-  readonly #parallel: DistributedDataParallel;
-  readonly #optimizer: AdamW | ShardedOptimizer<AdamWOptions>;
-  #passes = 0;
+  readonly #trained: RankModel;
+  readonly #builtBytes: number;
   /** What is timed, op by op or as programs. */
   readonly #run: Runs;
   readonly #ids: Tensor;
   readonly #targets: Tensor;
 
-  constructor(cell: DdpCell, { bucketBytes, seed }: DdpSettings, device: Device, group: ProcessGroup) {
+  constructor(trained: RankModel, cell: DdpCell, { seed }: DdpSettings, device: Device, group: ProcessGroup) {
     const config = { ...cell.shape, contextLength: cell.context };
-    const model = new TransformerLM(config, { device, seed, recompute: policyOf(cell.recompute)! });
+    this.#builtBytes = device.allocatedBytes;
     this.#cell = cell;
     this.#device = device;
     this.#group = group;
-    this.#model = model;
-    this.#parallel = new DistributedDataParallel(model, group, { mode: cell.mode, bucketBytes });
-    this.#optimizer =
-      cell.optimizer === 'whole'
-        ? new AdamW(model.parameters())
-        : new ShardedOptimizer(model.parameters(), AdamW, group);
+    this.#trained = trained;
     const generator = new Generator(seed + 1 + group.rank);
     const tokens = () =>
       keep(
@@ -66,17 +55,17 @@ export class RankTraining {
     [this.#ids, this.#targets] = [tokens(), tokens()];
     this.#run = this.#runsOf(cell.execution);
     this.parameterCount = countParameters(config);
-    this.bucketBytes = this.#parallel.buckets.map(({ bytes }) => bytes);
   }
 
   #runsOf(execution: DdpCell['execution']): Runs {
+    const { optimizer } = this.#trained;
     const runs: Runs = {
       pass: () => this.#backward(),
-      update: () => this.#optimizer.step(),
+      update: () => optimizer.step(),
       step: () => {
         this.#backward();
-        this.#optimizer.step();
-        this.#optimizer.zeroGrad();
+        optimizer.step();
+        optimizer.zeroGrad();
       },
     };
     if (execution === 'eager') return runs;
@@ -88,32 +77,43 @@ export class RankTraining {
     };
   }
 
-  /** The first step, in which the optimizer makes its state. */
-  firstStep(): Pick<RankResult['memory'], 'beforeStepBytes' | 'afterStepBytes'> {
-    this.#nextStep();
-    this.#backward();
-    this.copiedBytes = this.#parallel.copiedBytes;
-    const beforeStepBytes = this.#device.allocatedBytes;
-    this.#optimizer.step();
-    const afterStepBytes = this.#device.allocatedBytes;
-    this.#optimizer.zeroGrad();
-    return { beforeStepBytes, afterStepBytes };
+  /** Bytes of each reduction of a step. */
+  get bucketBytes(): number[] {
+    return [...this.#trained.bucketBytes];
   }
 
-  /** Each of the times once, all ranks beginning together. */
+  /** The first step, in which the optimizer makes its state. */
+  firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
+    this.#trained.beginPass();
+    this.#backward();
+    this.copiedBytes = this.#trained.copiedBytes;
+    const beforeStepBytes = this.#device.allocatedBytes;
+    this.#trained.optimizer.step();
+    const afterStepBytes = this.#device.allocatedBytes;
+    this.#trained.optimizer.zeroGrad();
+    return { builtBytes: this.#builtBytes, beforeStepBytes, afterStepBytes };
+  }
+
+  /** Each of the times once, all ranks beginning together; `localMs` is 0 where there is no pass without communication. */
   sample(): StepSample {
-    const localMs = this.#time(() => this.#parallel.noSync(() => this.#pass()));
-    this.#optimizer.zeroGrad();
+    const { optimizer, alone } = this.#trained;
+    const localMs = alone ? this.#time(() => alone(() => this.#pass())) : 0;
+    optimizer.zeroGrad();
     const synchronizedMs = this.#time(() => this.#pass());
     const optimizerMs = this.#time(() => this.#run.update());
-    this.#optimizer.zeroGrad();
+    optimizer.zeroGrad();
     const stepMs = this.#time(() => this.#step());
-    const communicationMs = this.#communicate();
+    const communicationMs = scope(() => this.#time(this.#trained.communication()));
     return { localMs, synchronizedMs, optimizerMs, stepMs, communicationMs };
   }
 
+  /** Whether `sample` times passes without communication. */
+  get hasLocalPasses(): boolean {
+    return this.#trained.alone !== null;
+  }
+
   #step(): void {
-    this.#nextStep();
+    this.#trained.beginPass();
     this.#run.step();
   }
 
@@ -124,43 +124,25 @@ export class RankTraining {
       this.#device.synchronize();
       this.#group.barrier().wait();
       passes.push(await profilePass(() => this.#pass()));
-      this.#optimizer.zeroGrad();
+      this.#trained.optimizer.zeroGrad();
     }
     return passes.at(-1)!;
   }
 
   #pass(): void {
-    this.#nextStep();
+    this.#trained.beginPass();
     this.#run.pass();
     // On the CPU a program leaves the last reductions to whoever asks for their memory.
-    for (const { grad } of this.#model.parameters()) void grad?.address;
-  }
-
-  /** As training does. */
-  #nextStep(): void {
-    this.#parallel.step = this.#passes++;
+    if (this.#cell.execution !== 'eager')
+      for (const { grad } of this.#trained.model.parameters()) void grad?.address;
   }
 
   #backward(): void {
     const loss = () =>
-      languageModelLoss(this.#model, this.#ids, this.#targets, { logits: this.#cell.logits });
+      languageModelLoss(this.#trained.model, this.#ids, this.#targets, { logits: this.#cell.logits });
     scope(() => {
       const result = this.#cell.dtype === 'float32' ? loss() : autocast(this.#cell.dtype, loss);
       result.backward();
-    });
-  }
-
-  /** The reductions of one step, all started before the first is waited for. */
-  #communicate(): number {
-    return scope(() => {
-      const device = this.#device;
-      const gradients = this.bucketBytes.map((bytes) =>
-        zeros([bytes / Float32Array.BYTES_PER_ELEMENT], { device }),
-      );
-      return this.#time(() => {
-        const works = gradients.map((gradient) => this.#group.allReduce(gradient, { op: 'average' }));
-        for (const work of works) work.wait();
-      });
     });
   }
 

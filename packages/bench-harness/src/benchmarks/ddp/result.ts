@@ -8,7 +8,8 @@ const rankTimes = z.object({
   stepMs: sampleList,
   /** Forward and backward alone, with communication and, in turn with that, without. */
   synchronizedMs: sampleList,
-  localMs: sampleList,
+  /** Null for sharded parameters, which no pass can do without gathering. */
+  localMs: sampleList.nullable(),
   optimizerMs: sampleList,
   /** The same reductions with nothing running alongside. */
   communicationMs: sampleList,
@@ -16,6 +17,8 @@ const rankTimes = z.object({
 
 /** Bytes that tensors held on one rank around the first step of the optimizer, and at most. */
 const rankMemory = z.object({
+  /** Once the model is built and divided; none in older records. */
+  builtBytes: z.number().optional(),
   beforeStepBytes: z.number(),
   afterStepBytes: z.number(),
   peakBytes: z.number(),

@@ -5,6 +5,7 @@ import { alternationBlocks } from '../../measuring/timing.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { sendRankEvent } from './rank-lines.ts';
+import { rankModelOf } from './rank-model.ts';
 import { RankTraining, type StepSample } from './rank-training.ts';
 import type { RankResult } from './result.ts';
 
@@ -27,7 +28,8 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
     ...(settings.peer && { timeoutMs: timeoutBesidePeerMs }),
   });
   const { rank } = group;
-  const training = new RankTraining(cell, settings, device, group);
+  const trained = await rankModelOf(cell, settings, device, group);
+  const training = new RankTraining(trained, cell, settings, device, group);
   const memory = training.firstStep();
   const { warmup, steps } = settings;
   const report = (done: number, total: number, name = '') => {
@@ -47,8 +49,10 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const { peakAllocatedBytes: peakBytes } = device.memoryStatistics();
   const { bucketBytes, copiedBytes, parameterCount } = training;
   const profiledPass = await training.profile();
+  const measured = samplesOf(samples);
+  const times = { ...measured, localMs: training.hasLocalPasses ? measured.localMs : null };
   const result: RankResult = {
-    ...{ rank, times: samplesOf(samples), memory: { ...memory, peakBytes } },
+    ...{ rank, times, memory: { ...memory, peakBytes } },
     ...{ bucketBytes, copiedBytes, parameterCount, threads, profiledPass },
     peer: peer ? await peer.finish() : null,
   };

@@ -3,7 +3,7 @@ import type { ProfiledKernel } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { ddpBenchmark } from '../../../src/benchmarks/ddp/benchmark.ts';
 import { joinRanks } from '../../../src/benchmarks/ddp/measure.ts';
-import type { DdpCell } from '../../../src/benchmarks/ddp/parameters.ts';
+import { type DdpCell, ddpSweep } from '../../../src/benchmarks/ddp/parameters.ts';
 import { readRankEvent } from '../../../src/benchmarks/ddp/rank-lines.ts';
 import { overlapOf } from '../../../src/benchmarks/ddp/overlap.ts';
 import type { ProfiledPass, RankResult } from '../../../src/benchmarks/ddp/result.ts';
@@ -74,6 +74,52 @@ const record = (changes: Partial<DdpCell> = {}) =>
     {},
     { benchmark: 'ddp', parameters: { ...cell, ...changes }, result: joinRanks([ofRank(0), ofRank(1, 5)]) },
   );
+
+describe('sharded parameters', () => {
+  const alone = (rank: number): RankResult => {
+    const { times, ...rest } = ofRank(rank);
+    return { ...rest, times: { ...times, localMs: null }, memory: { builtBytes: 500, ...memory } };
+  };
+  const sharded = toyRecord(
+    {},
+    {
+      ...{ benchmark: 'ddp', result: joinRanks([alone(0), alone(1)]) },
+      parameters: { ...cell, optimizer: 'whole', mode: 'fsdp' },
+    },
+  );
+
+  it('have no passes without communication, and so no time that it adds', () => {
+    const [row] = ddpBenchmark.toTable([sharded]).rows;
+    expect(row).toMatchObject({ exposedMs: null, savedShare: null, busGigabytesPerSecond: null });
+    const text = renderMarkdown(ddpBenchmark.toReport([sharded]));
+    expect(text).toContain('its communication takes 10.0 ms alone;');
+  });
+
+  it('show what each rank holds once the model is built, and their share of the state', () => {
+    const { rows } = tableIn(ddpBenchmark.toReport([sharded]), 'ddp-memory')!;
+    // Eight bytes a parameter, divided by two ranks.
+    expect(rows.map(({ builtBytes, formulaBytes }) => [builtBytes, formulaBytes])).toEqual([
+      [500, 4000],
+      [500, 4000],
+    ]);
+  });
+
+  it('have no optimizer to shard besides, and two halves of two ranks at least', () => {
+    const lists = { context: [16], batch: [1], dtype: ['float32'], execution: ['eager', 'compiled'] };
+    const cells = ddpSweep.expand({
+      ...{ ...lists, model: [{ size, shape }], mode: ['flat', 'fsdp', 'hybrid'], worldSize: [2, 4] },
+      optimizer: ['whole', 'sharded'],
+      ...{ backend: 'gloo', bucketBytes: 1, warmup: 0, steps: 1, seed: 0, peer: null },
+    } as never);
+    const named = cells.map(({ mode, optimizer, worldSize }) => `${mode} ${optimizer} ${worldSize}`);
+    expect(named.filter((name) => !name.startsWith('flat')).sort()).toEqual([
+      'fsdp whole 2',
+      'fsdp whole 4',
+      'hybrid whole 4',
+    ]);
+    expect(named.filter((name) => name.startsWith('flat'))).toHaveLength(8);
+  });
+});
 
 describe('ranks', () => {
   it('make a step as long as on the slowest of them', () => {

@@ -1,5 +1,5 @@
 import type { Device } from '../device.ts';
-import { type DeviceBuffer, DisposedError } from '@roofline/cuda/host';
+import { type DeviceBuffer, DisposedError, RooflineError } from '@roofline/cuda/host';
 import { tracing } from '../tracing.ts';
 import { ParameterRegions } from './parameter-regions.ts';
 import { watchedChanges } from './watched-changes.ts';
@@ -48,6 +48,10 @@ export class Storage {
    * @internal
    */
   settle: (() => void) | null = null;
+  /** Brings back memory that was let go; null where it is here. */
+  #bringBack: (() => void) | null = null;
+  /** Whether the memory is another storage's now. */
+  #hasMoved = false;
   /** What works on the memory after the ops that began that have returned; null for nothing. */
   #underWay: (() => void)[] | null = null;
   #handles = 0;
@@ -64,6 +68,7 @@ export class Storage {
 
   /** The memory, once what is under way on it has ended: see `noteUnderWay`. */
   get buffer(): DeviceBuffer {
+    if (this.#bringBack !== null || this.#hasMoved) throw this.#away();
     if (this.#underWay !== null) this.#awaitWork(this.#underWay);
     return this.#buffer;
   }
@@ -90,6 +95,44 @@ export class Storage {
     // One that throws stays: nobody may read what it has not written.
     for (; works.length > 0; works.shift()) works[0]!();
     this.#underWay = null;
+  }
+
+  /** Whether the memory has been let go. */
+  get isAway(): boolean {
+    return this.#bringBack !== null;
+  }
+
+  /**
+   * Gives the memory back to the device, and keeps all else: tensors, and what the tape has saved. Whoever next uses one of these
+   * tensors calls `bringBack` first, which must `moveIn` memory with the same elements. Sharded parameters are let go after
+   * their use, and gathered for the next one. Throws a RooflineError (code HELD) while a collective works on it.
+   */
+  letGo(bringBack: () => void): void {
+    const [hold] = this.#holds ?? [];
+    if (hold)
+      throw new RooflineError('HELD', `letGo: ${hold.holder} works on the memory; wait for it first.`);
+    this.settle?.();
+    if (this.#underWay !== null) this.#awaitWork(this.#underWay);
+    if (this.#bringBack === null) this.device.free(this.#buffer);
+    this.#bringBack = bringBack;
+  }
+
+  /** Has memory that was let go here again. */
+  bringBack(): void {
+    this.#bringBack?.();
+    if (this.#bringBack !== null) throw this.#away();
+  }
+
+  /**
+   * Takes over the memory of `source`, which has as many bytes on the same device and is not used again, in place of memory that
+   * was let go. Waits for what is under way on it. Nothing counts as written: the elements are those that were here.
+   */
+  moveIn(source: Storage): void {
+    const buffer = source.buffer;
+    source.#hasMoved = true;
+    this.#buffer = buffer;
+    this.#bringBack = null;
+    if (this.#watchers > 0) watchedChanges.handles++;
   }
 
   /** The number of live tensor handles: if there is one, nothing else sees what it writes. @internal */
@@ -137,7 +180,15 @@ export class Storage {
   /** Drops a reference. Throws a DisposedError if there is none. @internal */
   release(): void {
     if (this.#references <= 0) throw this.#gone('release');
-    if (--this.#references === 0 && this.#keepers === 0) this.device.free(this.#buffer);
+    if (--this.#references > 0) return;
+    if (this.#bringBack !== null) this.#hasMoved = true;
+    this.#bringBack = null;
+    this.#freeUnlessKept();
+  }
+
+  /** Memory that was let go, or is another storage's now, is not this one's to free. */
+  #freeUnlessKept(): void {
+    if (this.#references === 0 && this.#keepers === 0 && !this.#hasMoved) this.device.free(this.#buffer);
   }
 
   /**
@@ -149,11 +200,12 @@ export class Storage {
   keepMemory(): () => void {
     this.#keepers++;
     return () => {
-      if (--this.#keepers === 0 && this.#references === 0) this.device.free(this.#buffer);
+      this.#keepers--;
+      this.#freeUnlessKept();
     };
   }
 
-  /** Grows with each write after creation; see `writtenSince`. @internal */
+  /** Grows with each write after creation. */
   get version(): number {
     return this.#writes?.version ?? 0;
   }
@@ -225,6 +277,13 @@ export class Storage {
   /** Whether `parameterAround` could find any. @internal */
   get holdsParameters(): boolean {
     return this.#parameters !== null && this.#parameters.count > 0;
+  }
+
+  #away(): RooflineError {
+    return new RooflineError(
+      'AWAY',
+      `a storage of ${this.byteLength} bytes on ${this.device.label} has been let go, and nothing has brought it back.`,
+    );
   }
 
   #gone(action: string): DisposedError {

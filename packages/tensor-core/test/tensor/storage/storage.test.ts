@@ -138,3 +138,70 @@ describe('a flat buffer', () => {
     });
   });
 });
+
+describe('memory that was let go', () => {
+  /** Brings `values` back into `x`, and counts how often. */
+  const letGo = (x: t.Tensor, values: readonly number[]) => {
+    const count = { brought: 0 };
+    x.storage.letGo(() => {
+      count.brought++;
+      const fresh = t.tensor([...values]);
+      x.storage.moveIn(fresh.storage);
+      fresh.dispose();
+    });
+    return count;
+  };
+
+  it('goes back to the device, and is brought back by whoever uses a tensor of it', () => {
+    t.scope(() => {
+      const before = cpu.allocatedBytes;
+      const x = t.tensor([1, 2, 3, 4]);
+      const part = t.slice(x, 0, 1, 3);
+      const count = letGo(x, [1, 2, 3, 4]);
+      expect(cpu.allocatedBytes).toBe(before);
+      expect(x.storage.isAway).toBe(true);
+      expect(() => x.storage.buffer).toThrow('has been let go');
+      expect(t.add(part, 1).toFlatArray()).toEqual([3, 4]);
+      expect(x.toFlatArray()).toEqual([1, 2, 3, 4]);
+      expect(count.brought).toBe(1);
+      expect(x.storage.isAway).toBe(false);
+    });
+  });
+
+  it('is brought back for the backward pass too, which takes it for what was saved', () => {
+    t.scope(() => {
+      const x = t.tensor([1, 2, 3]).requiresGrad_();
+      const weight = t.tensor([4, 5, 6]);
+      const loss = t.sum(t.mul(x, weight));
+      const count = letGo(weight, [4, 5, 6]);
+      loss.backward();
+      expect(x.grad!.toFlatArray()).toEqual([4, 5, 6]);
+      expect(count.brought).toBe(1);
+    });
+  });
+
+  it('is refused to the backward pass once other elements were noted', () => {
+    t.scope(() => {
+      const x = t.tensor([1, 2, 3]).requiresGrad_();
+      const weight = t.tensor([4, 5, 6]);
+      const loss = t.sum(t.mul(x, weight));
+      letGo(weight, [7, 8, 9]);
+      weight.storage.noteWrite({ start: 0, end: 12 });
+      expect(() => loss.backward()).toThrow('was written in place after it had been saved');
+    });
+  });
+
+  it('stays away with the last reference, and while a collective works on it it cannot go', () => {
+    const x = t.tensor([1, 2]);
+    const end = x.storage.hold({ start: 0, end: 8 }, 'allGather');
+    expect(() => letGo(x, [])).toThrow('letGo: allGather works on the memory; wait for it first.');
+    end();
+    const before = cpu.allocatedBytes;
+    letGo(x, []);
+    expect(cpu.allocatedBytes).toBeLessThan(before);
+    x.storage.letGo(() => {});
+    expect(() => x.toFlatArray()).toThrow('nothing has brought it back');
+    x.dispose();
+    expect(cpu.allocatedBytes).toBeLessThan(before);
+  });
+});

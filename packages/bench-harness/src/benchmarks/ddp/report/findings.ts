@@ -11,11 +11,12 @@ export function stepFindings(cells: Cells): string[] {
   const measured = measuredOf(cells).toSorted((a, b) => a.time!.median - b.time!.median);
   const { names } = distinctNames(measured.map(({ name }) => name));
   return measured.map((each, index) => {
-    const { communicationMs, exposedMs, savedShare } = timesOf(each);
+    const { communicationMs, exposedMs } = timesOf(each);
+    const adds = exposedMs === null ? '' : ` and adds ${formatDuration(exposedMs)}`;
     const communication =
-      savedShare === null
+      each.cell.worldSize === 1
         ? ''
-        : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}`;
+        : `; its communication takes ${formatDuration(communicationMs)} alone${adds}`;
     const share = hiddenShare(each);
     const hidden = share === null ? '' : `; ${formatPercent(share)} of it ran alongside computation`;
     return `${names[index]!}: a step takes **${formatDuration(each.time!.median)}**${communication}${hidden}.`;

@@ -41,9 +41,10 @@ function peerLead(cells: Cells): Lead | null {
 
 function communicationLead(cells: Cells): Lead | null {
   const passes = measuredOf(cells).flatMap(({ cell, result: { times } }): ComparedCell[] => {
-    if (cell.worldSize === 1) return [];
-    const theirs = summarize(times.localMs).median;
-    const ratio = ratioOfMedians(times.synchronizedMs, times.localMs);
+    const { localMs } = times;
+    if (cell.worldSize === 1 || localMs === null) return [];
+    const theirs = summarize(localMs).median;
+    const ratio = ratioOfMedians(times.synchronizedMs, localMs);
     return [{ cell, ours: theirs * ratio.ratio, theirs, ratio }];
   });
   return ratioLead(

@@ -1,7 +1,7 @@
 import { summarize } from '../../../measuring/statistics.ts';
 import { workedOut, type Measured, type Measurement } from '../../../report/measurement.ts';
 import { type Overlap, overlapOf, splitPass } from '../overlap.ts';
-import type { DdpCell } from '../parameters.ts';
+import { type DdpCell, isSharded, shardsOf } from '../parameters.ts';
 import type { DdpResult } from '../result.ts';
 
 export type DdpMeasurement = Measurement<DdpCell, DdpResult>;
@@ -12,8 +12,11 @@ export interface DdpTimes {
   readonly optimizerMs: number;
   /** All reductions of a step, alone. */
   readonly communicationMs: number;
-  /** What communication adds to a forward and backward pass: the median of each with less the one without before it. */
-  readonly exposedMs: number;
+  /**
+   * What communication adds to a forward and backward pass: the median of each with less the one without before it. Null for
+   * sharded parameters, which have no pass without.
+   */
+  readonly exposedMs: number | null;
   /** The share of `communicationMs` that a pass is spared: "Saved". Null for one rank, which communicates nothing. */
   readonly savedShare: number | null;
   readonly gradientBytes: number;
@@ -23,22 +26,24 @@ export interface DdpTimes {
   readonly busGigabytesPerSecond: number | null;
 }
 
-export const timesOf = workedOut(({ result, cell: { worldSize } }: MeasuredDdp): DdpTimes => {
+export const timesOf = workedOut(({ result, cell: { worldSize, mode } }: MeasuredDdp): DdpTimes => {
   const { times, bucketBytes, peer } = result;
   const median = (samples: readonly number[]) => summarize(samples).median;
   const communicationMs = median(times.communicationMs);
   // Pass by pass, which run in turn: what slows the machine for a while slows both.
-  const exposedMs = median(times.synchronizedMs.map((ms, step) => ms - times.localMs[step]!));
+  const { localMs } = times;
+  const exposedMs = localMs && median(times.synchronizedMs.map((ms, step) => ms - localMs[step]!));
   const gradientBytes = bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
   const isAlone = worldSize === 1;
   return {
     ...{ communicationMs, exposedMs, gradientBytes },
     optimizerMs: median(times.optimizerMs),
-    savedShare: isAlone ? null : 1 - exposedMs / communicationMs,
+    savedShare: isAlone || exposedMs === null ? null : 1 - exposedMs / communicationMs,
     peerMs: peer?.status === 'ok' ? median(peer.stepMs) : null,
-    busGigabytesPerSecond: isAlone
-      ? null
-      : (gradientBytes * 2 * (worldSize - 1)) / worldSize / (communicationMs * 1e6),
+    busGigabytesPerSecond:
+      isAlone || isSharded(mode)
+        ? null
+        : (gradientBytes * 2 * (worldSize - 1)) / worldSize / (communicationMs * 1e6),
   };
 });
 
@@ -74,8 +79,8 @@ export const profiledOverlap = workedOut(({ result, cell }: MeasuredDdp): Profil
   return { status: 'ok', communication, share: Math.max(0, sum('hiddenUs')) / communicationUs };
 });
 
-/** Bytes of AdamW's two float32 moments on a rank that has all of them, or by ZeRO stage 1 an even share. */
-export function stateBytesByFormula({ optimizer, worldSize }: DdpCell, parameterCount: number): number {
+/** Bytes of AdamW's two float32 moments on a rank that has all of them, or an even share, by ZeRO stage 1 or of its shards. */
+export function stateBytesByFormula(cell: DdpCell, parameterCount: number): number {
   const whole = 2 * Float32Array.BYTES_PER_ELEMENT * parameterCount;
-  return optimizer === 'whole' ? whole : whole / worldSize;
+  return whole / (cell.optimizer === 'whole' ? shardsOf(cell) : cell.worldSize);
 }

@@ -97,11 +97,23 @@ interface RankMemory {
 }
 
 /** What is compared across a row. */
-const held = (key: string, label: string, value: (rank: RankMemory) => number, description: string) =>
-  column.bytes<RankMemory>(key, label, value, { unitGroup: 'held', description });
+const held = (
+  key: string,
+  label: string,
+  value: (rank: RankMemory) => number | null,
+  description: string,
+  shown?: 'filled',
+) => column.bytes<RankMemory>(key, label, value, { unitGroup: 'held', description, ...(shown && { shown }) });
 
 const rankColumns: readonly ColumnOf<RankMemory>[] = [
   column.number('rank', 'Rank', ({ memory }) => memory.rank),
+  held(
+    'builtBytes',
+    'Built',
+    ({ memory }) => memory.builtBytes ?? null,
+    'Parameters, once the model is built and divided.',
+    'filled',
+  ),
   held(
     'beforeStepBytes',
     'Before the step',
@@ -144,7 +156,7 @@ export function rankTable(cells: readonly DdpMeasurement[]): Table[] {
       ...{ id: 'ddp-memory', title: 'Memory by rank', parameters: ddpCellParameters },
       caption:
         'Around the first step of the optimizer, which makes its state: 8 bytes a parameter for AdamW, divided by the ' +
-        'ranks where it is sharded, whole parameters at a time.',
+        'ranks where it is sharded, whole parameters at a time, or exactly where the parameters are.',
       columns: rankColumns as readonly ColumnOf<(typeof rows)[number]>[],
     },
     rows,

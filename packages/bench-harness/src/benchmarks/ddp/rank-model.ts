@@ -1,0 +1,120 @@
+import { type Device, type Tensor, zeros } from '@roofline/tensor-core';
+import {
+  DistributedDataParallel,
+  Mesh,
+  type ProcessGroup,
+  ShardedOptimizer,
+  allGather,
+  allReduce,
+  fullyShard,
+  reduceScatter,
+} from '@roofline/collectives';
+import { AdamW } from '@roofline/optim';
+import { TransformerLM, deferWeights } from '@roofline/transformer';
+import { policyOf } from '../../memory-saving/kinds.ts';
+import { type DdpCell, type DdpSettings, isSharded } from './parameters.ts';
+
+/** A model that ranks train together, and what each updates. */
+export interface RankModel {
+  readonly model: TransformerLM;
+  readonly optimizer: { step(): void; zeroGrad(): void };
+  /** Bytes of the gradients that each call of a step reduces. */
+  readonly bucketBytes: readonly number[];
+  /** Bytes of gradients that were copied into their buckets since the start. */
+  readonly copiedBytes: number;
+  /** Runs passes without communication; null where none can do without. */
+  readonly alone: ((pass: () => void) => void) | null;
+  /** What comes before each pass. */
+  beginPass(): void;
+  /** Memory for the communication of a step, and what does all of it with nothing alongside. */
+  communication(): () => void;
+}
+
+/** The model of a cell, with parameters on each rank or split over them. A collective. */
+export async function rankModelOf(
+  cell: DdpCell,
+  settings: DdpSettings,
+  device: Device,
+  group: ProcessGroup,
+): Promise<RankModel> {
+  const config = { ...cell.shape, contextLength: cell.context };
+  const build = () =>
+    new TransformerLM(config, { device, seed: settings.seed, recompute: policyOf(cell.recompute)! });
+  return isSharded(cell.mode)
+    ? await shardedModel(deferWeights(build), cell, device, group)
+    : replicatedModel(build(), cell, settings, device, group);
+}
+
+function replicatedModel(
+  model: TransformerLM,
+  { mode, optimizer }: DdpCell,
+  { bucketBytes }: DdpSettings,
+  device: Device,
+  group: ProcessGroup,
+): RankModel {
+  if (isSharded(mode)) throw new Error(`no mode of replicas: ${mode}`);
+  const parallel = new DistributedDataParallel(model, group, { mode, bucketBytes });
+  const buckets = parallel.buckets.map(({ bytes }) => bytes);
+  let passes = 0;
+  return {
+    model,
+    optimizer:
+      optimizer === 'whole'
+        ? new AdamW(model.parameters())
+        : new ShardedOptimizer(model.parameters(), AdamW, group),
+    bucketBytes: buckets,
+    get copiedBytes() {
+      return parallel.copiedBytes;
+    },
+    alone: (pass) => parallel.noSync(pass),
+    beginPass: () => void (parallel.step = passes++),
+    communication() {
+      const gradients = buckets.map((bytes) => zeros([bytes / Float32Array.BYTES_PER_ELEMENT], { device }));
+      return () => {
+        const works = gradients.map((gradient) => group.allReduce(gradient, { op: 'average' }));
+        for (const work of works) work.wait();
+      };
+    },
+  };
+}
+
+async function shardedModel(
+  model: TransformerLM,
+  { mode, dtype, worldSize }: DdpCell,
+  device: Device,
+  group: ProcessGroup,
+): Promise<RankModel> {
+  const mesh = mode === 'hybrid' ? await Mesh.create(group, { replicate: 2, shard: worldSize / 2 }) : null;
+  const sharded = fullyShard(model, mesh ?? group, { computeDtype: dtype });
+  const units = sharded.units.map(({ elements }) => elements);
+  const { shardGroup } = sharded;
+  const average = { op: 'average' } as const;
+  return {
+    model,
+    optimizer: new AdamW(sharded.parameters()),
+    bucketBytes: units.map((elements) => elements * Float32Array.BYTES_PER_ELEMENT),
+    copiedBytes: 0,
+    alone: null,
+    beginPass() {},
+    communication() {
+      const pieces = units.map((elements) => zeros([elements / shardGroup.size], { device, dtype }));
+      const gradients = units.map((elements) => zeros([elements], { device }));
+      return () => {
+        for (const _ of ['forward', 'backward'])
+          waitForAll(pieces.map((piece) => allGather(piece, shardGroup)));
+        const parts = gradients.map((gradient) => reduceScatter(gradient, shardGroup, average));
+        const replicas = mesh?.along('replicate');
+        if (replicas) waitForAll(parts.map((part) => allReduce(part, replicas, average)));
+        waitForAll(parts);
+      };
+    },
+  };
+}
+
+/** Waits for what collectives write, and frees it. */
+function waitForAll(results: readonly Tensor[]): void {
+  for (const result of results) {
+    void result.address;
+    result.dispose();
+  }
+}

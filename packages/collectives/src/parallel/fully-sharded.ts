@@ -1,0 +1,257 @@
+import {
+  RooflineError,
+  type Tensor,
+  autocast,
+  isBackwardRunning,
+  isGradEnabled,
+} from '@roofline/tensor-core';
+import type { ProcessGroup } from '../group/process-group.ts';
+import { checkAgreement } from './check-agreement.ts';
+import type { Mesh } from './mesh.ts';
+import {
+  type ShardableModule,
+  checkShardable,
+  planUnits,
+  replaceParameters,
+} from './sharded/parameter-unit.ts';
+import { ShardedPass } from './sharded/sharded-pass.ts';
+import { type ShardedParameter, ShardedUnit } from './sharded/sharded-unit.ts';
+import { type FullyShardOptions, checkedOptions, owner, shardingGroups } from './sharded/sharding-options.ts';
+
+/** A module whose forward gathers a unit, in the order of the model. */
+interface Stage {
+  readonly module: ShardableModule;
+  readonly unit: ShardedUnit;
+  /** Whether the next module is of the same unit, which stays whole for it. */
+  readonly isContinued: boolean;
+}
+
+/** What ranks that have different gradients agree on: the norm of all, and whether any overflowed. */
+export interface RanksOfShards {
+  /** Replaces `x` by the sum over the ranks. */
+  sum(x: Tensor): void;
+  /** Replaces `x` by the largest of all ranks. */
+  max(x: Tensor): void;
+}
+
+const sharded = new WeakSet<ShardableModule>();
+
+/**
+ * A model whose parameters, gradients and optimizer state are split over ranks (ZeRO stage 3, Rajbhandari et al. 2020; as PyTorch's
+ * FSDP2, by unit): made by `fullyShard`. Optimizers get `parameters()`, this rank's parts.
+ */
+export class FullySharded<Model extends ShardableModule> {
+  readonly module: Model;
+  /** All ranks, and those that each have another part. */
+  readonly group: ProcessGroup;
+  readonly shardGroup: ProcessGroup;
+  readonly #options: Required<FullyShardOptions>;
+  readonly #units: readonly ShardedUnit[];
+  readonly #stages: readonly Stage[];
+  readonly #pass: ShardedPass;
+  readonly #removeHooks: (() => void)[] = [];
+
+  /** Made by `fullyShard`. */
+  constructor(model: Model, mesh: Mesh | ProcessGroup, options: FullyShardOptions) {
+    const { group, shard, replicate } = shardingGroups(mesh);
+    this.#options = checkedOptions(options);
+    const { computeDtype, reduceDtype, findUnusedParameters } = this.#options;
+    const plans = planUnits(model);
+    const named = plans.flatMap(({ parameters }) => parameters);
+    if (sharded.has(model)) throw new RooflineError('PARAMETERS', `${owner}: the model is sharded already.`);
+    if (named.length === 0) throw new RooflineError('PARAMETERS', `${owner}: the model has no parameters.`);
+    for (const [name, tensor] of named) checkShardable(name, tensor);
+    checkAgreement(owner, group, named, { ...this.#options, ranks: shard.ranks.length });
+    this.module = model;
+    this.group = group;
+    this.shardGroup = shard;
+    this.#units = plans.map(({ parameters }) => {
+      const before = parameters.map(([, tensor]) => tensor);
+      const unit = new ShardedUnit(parameters, { shard, replicate, computeDtype, reduceDtype }, group);
+      replaceParameters(model, new Map(unit.wholes.map(([, whole], i) => [before[i]!, whole])));
+      return unit;
+    });
+    this.#stages = stagesOf(model, plans, this.#units);
+    this.#pass = new ShardedPass(this.#units, group, findUnusedParameters);
+    for (const [index, { module }] of this.#stages.entries()) this.#wrap(module, index);
+    for (const unit of this.#units) this.#listen(unit);
+    sharded.add(model);
+  }
+
+  /**
+   * This rank's parts of all parameters, one-dimensional and float32: what optimizers take. A rank that has none, of a model that is
+   * too small for so many, gives memory that no parameter lies in.
+   */
+  *parameters(): Generator<Tensor> {
+    let count = 0;
+    for (const { leaf } of this.parts()) {
+      count++;
+      yield leaf;
+    }
+    if (count === 0) yield this.#units[0]!.padding;
+  }
+
+  /** The same with the parameters' names; on each rank those of which it has a part. */
+  *namedParameters(): Generator<[name: string, part: Tensor]> {
+    for (const { name, leaf } of this.parts()) yield [name, leaf];
+  }
+
+  /** The same, with which elements of a parameter of which shape each is. */
+  *parts(): Generator<ShardedParameter> {
+    for (const unit of this.#units) yield* unit.parameters;
+  }
+
+  /**
+   * All parameters whole, in float32, one unit after the other; each is freed when the next is asked for. A collective: all ranks
+   * go through all of them.
+   */
+  wholeParameters(): Generator<[name: string, parameter: Tensor]> {
+    return this.#wholes('parameters') as Generator<[name: string, parameter: Tensor]>;
+  }
+
+  /** The same of their gradients; null for parameters that are not trained. */
+  wholeGradients(): Generator<[name: string, gradient: Tensor | null]> {
+    return this.#wholes('gradients');
+  }
+
+  /** The names and shapes of all parameters, in the order of `wholeParameters`. */
+  *shapes(): Generator<[name: string, shape: readonly number[]]> {
+    for (const { wholes } of this.#units) for (const [name, { shape }] of wholes) yield [name, shape];
+  }
+
+  *#wholes(what: 'parameters' | 'gradients'): Generator<[string, Tensor | null]> {
+    for (const unit of this.#units)
+      for (const [name, tensor] of unit.wholeOf(what)) {
+        yield [name, tensor];
+        tensor?.dispose();
+      }
+  }
+
+  /** What is gathered together: the names of its parameters, and the elements that travel, gaps among them. */
+  get units(): readonly { readonly names: readonly string[]; readonly elements: number }[] {
+    return this.#units.map(({ wholes, elements }) => ({ names: wholes.map(([name]) => name), elements }));
+  }
+
+  /** What clipping by the global norm and a GradientScaler need, since each rank has other gradients. */
+  get ranks(): RanksOfShards {
+    const over = (op: 'sum' | 'max') => (x: Tensor) => this.shardGroup.allReduce(x, { op }).wait();
+    return { sum: over('sum'), max: over('max') };
+  }
+
+  /** Forgets this rank's gradients. */
+  zeroGrad(): void {
+    for (const leaf of this.parameters()) {
+      leaf.grad?.dispose();
+      leaf.grad = null;
+    }
+  }
+
+  /** Frees the parameters, whole and in parts: the model cannot be used any more. Disposing twice is harmless. */
+  dispose(): void {
+    for (const remove of this.#removeHooks.splice(0)) remove();
+    this.#pass.dispose();
+    for (const unit of this.#units) unit.dispose();
+    for (const { module } of this.#stages) delete (module as Partial<ShardableModule>).forward;
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** Has a module's forward gather its unit, and let it go. */
+  #wrap(module: ShardableModule, index: number): void {
+    const { computeDtype } = this.#options;
+    const compute = module.forward.bind(module) as (...inputs: readonly unknown[]) => unknown;
+    const forward = (...inputs: readonly unknown[]) => {
+      this.#enter(index);
+      const output =
+        computeDtype === 'float32' ? compute(...inputs) : autocast(computeDtype, () => compute(...inputs));
+      this.#leave(index);
+      return output;
+    };
+    Object.defineProperty(module, 'forward', { value: forward, configurable: true, writable: true });
+  }
+
+  #listen(unit: ShardedUnit): void {
+    unit.onUse = () => this.#use(unit);
+    for (const [, whole] of unit.wholes) {
+      // One that is frozen may be trained later.
+      const { requiresGrad } = whole;
+      whole.requiresGrad_();
+      this.#removeHooks.push(whole.onGradientAccumulated(() => this.#pass.arrive(unit, whole)));
+      whole.requiresGrad_(requiresGrad);
+    }
+  }
+
+  #enter(index: number): void {
+    const { unit } = this.#stages[index]!;
+    // A checkpoint runs forward again in the backward pass.
+    if (isBackwardRunning()) return this.#use(unit);
+    // What something else than a module has used before, or a pass that ended early has gathered, is not needed any more.
+    if (index === 0) for (const other of this.#units) if (other !== unit) other.forgetGathered();
+    if (!this.#staysForBackward) for (const other of this.#units) if (other !== unit) other.letGo();
+    unit.makeWhole();
+    if (this.#options.prefetch) this.#stages[index + 1]?.unit.gather();
+  }
+
+  #leave(index: number): void {
+    const { unit, isContinued } = this.#stages[index]!;
+    if (isContinued || isBackwardRunning() || this.#staysForBackward) return;
+    // The backward pass begins with the last one.
+    const isLast = index === this.#stages.length - 1;
+    if (isLast && isGradEnabled()) unit.expectGradients();
+    else unit.letGo();
+  }
+
+  /** Whether units that have been used stay whole. */
+  get #staysForBackward(): boolean {
+    return !this.#options.reshardAfterForward && isGradEnabled();
+  }
+
+  /** Somebody uses a unit outside of its modules' forward: mostly the backward pass, which goes to the unit before next. */
+  #use(unit: ShardedUnit): void {
+    unit.makeWhole();
+    if (!isBackwardRunning()) return;
+    unit.expectGradients();
+    unit.isUsedInBackward = true;
+    const before = this.#stages[this.#stages.findIndex((stage) => stage.unit === unit) - 1]?.unit;
+    if (this.#options.prefetch && before?.isUsedInBackward) before.gather();
+  }
+}
+
+/**
+ * Splits the parameters of `model` over the ranks of `mesh`, unit by unit (see `planUnits`), in place: each rank keeps an equal part
+ * of each unit in float32, gathers it whole, in `computeDtype`, for its forward and its backward pass, and gets its part of the
+ * averaged gradients. All ranks begin with rank 0's parameters. A mesh `{ replicate, shard }` shards along one axis and replicates
+ * along the other.
+ *
+ *     const sharded = fullyShard(model, group, { computeDtype: 'bfloat16' });
+ *     const optimizer = new AdamW(sharded.parameters(), { learningRate: 3e-4 });
+ *
+ * Parameters of the model that are used elsewhere than in its modules are gathered too, on all ranks alike. Throws a RooflineError
+ * for what is not a model, is sharded already, or has no parameters, a DTypeError for parameters that are not float32, and a
+ * CollectiveError where the ranks' models or options differ. A collective.
+ */
+export function fullyShard<Model extends ShardableModule>(
+  model: Model,
+  mesh: Mesh | ProcessGroup,
+  options: FullyShardOptions = {},
+): FullySharded<Model> {
+  return new FullySharded(model, mesh, options);
+}
+
+/** The modules in the order of the model, each with its unit. */
+function stagesOf(
+  model: ShardableModule,
+  plans: readonly { readonly modules: readonly ShardableModule[] }[],
+  units: readonly ShardedUnit[],
+): Stage[] {
+  const unitOf = new Map(
+    plans.flatMap(({ modules }, i) => modules.map((module) => [module, units[i]!] as const)),
+  );
+  const inOrder = [...model.children()].flatMap(([, module]) => {
+    const unit = unitOf.get(module);
+    return unit ? [{ module, unit }] : [];
+  });
+  return inOrder.map(({ module, unit }, i) => ({ module, unit, isContinued: inOrder[i + 1]?.unit === unit }));
+}

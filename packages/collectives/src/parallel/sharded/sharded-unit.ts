@@ -1,0 +1,337 @@
+import {
+  type DType,
+  type Device,
+  type Tensor,
+  addInPlace,
+  alias,
+  byteSize,
+  cast,
+  contiguous,
+  copyInPlace,
+  fillInPlace,
+  keep,
+  noGrad,
+  scope,
+  slice,
+  view,
+  zeros,
+} from '@roofline/tensor-core';
+import type { ProcessGroup } from '../../group/process-group.ts';
+import { allReduce } from '../../ops/all-reduce.ts';
+import { allGather, reduceScatter } from '../../ops/gather-scatter.ts';
+import { broadcastAll } from '../broadcast-all.ts';
+import type { NamedTensor } from '../check-agreement.ts';
+
+/** How a unit travels. */
+export interface UnitOptions {
+  readonly shard: ProcessGroup;
+  /** Ranks that hold the same shard; null for none. */
+  readonly replicate: ProcessGroup | null;
+  readonly computeDtype: DType;
+  readonly reduceDtype: DType;
+}
+
+/** This rank's part of a parameter: elements `start` to `end` of the flattened one. */
+export interface ShardedParameter {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly start: number;
+  readonly end: number;
+  /** One-dimensional, float32: what optimizers update. */
+  readonly leaf: Tensor;
+}
+
+/** A parameter's place in the unit's flat memory, and the tensor that the model calculates with. */
+interface Place {
+  readonly name: string;
+  readonly whole: Tensor;
+  readonly start: number;
+}
+
+/** Where kernels that load several elements at once want a tensor to begin. */
+const alignmentBytes = 64;
+
+/**
+ * Parameters that are gathered together. They lie one after the other in flat memory, of which each rank keeps an equal piece
+ * in float32, with a leaf for its part of each parameter; the whole is there, in the dtype of the computation, only between
+ * `gather` and `letGo`.
+ */
+export class ShardedUnit {
+  readonly parameters: readonly ShardedParameter[];
+  readonly #options: UnitOptions;
+  readonly #places: readonly Place[];
+  readonly #pieceSize: number;
+  /** The whole; its memory is away most of the time. */
+  readonly #flat: Tensor;
+  readonly #piece: Tensor;
+  /** The gather under way, and the version of the piece that it sends. */
+  #coming: { readonly whole: Tensor; readonly version: number } | null = null;
+  /** The version of the piece that was gathered last. */
+  #gathered = 0;
+  /** The gradients of the whole, which backward passes write there. */
+  #gradients: Tensor | null = null;
+  #onUse: () => void = () => {};
+  /** Whether a backward pass has needed the parameters' values, as that of an embedding does not. */
+  isUsedInBackward = false;
+
+  /** Takes the place of `named`, which all ranks get from rank 0 and which are disposed. */
+  constructor(named: readonly NamedTensor[], options: UnitOptions, group: ProcessGroup) {
+    const { shard, computeDtype } = options;
+    const { device } = named[0]![1];
+    this.#options = options;
+    const alignment = alignmentBytes / Math.min(byteSize(computeDtype), byteSize('float32'));
+    let size = 0;
+    const starts = named.map(([, { size: elements }]) => {
+      const start = size;
+      size += Math.ceil(elements / alignment) * alignment;
+      return start;
+    });
+    this.#pieceSize = Math.ceil(size / shard.size / alignment) * alignment;
+    [this.#flat, this.#piece] = noGrad(() => [
+      keep(zeros([this.#pieceSize * shard.size], { dtype: computeDtype, device })),
+      keep(zeros([this.#pieceSize], { device })),
+    ]);
+    this.#places = named.map(([name, { shape, requiresGrad }], i) => {
+      const whole = noGrad(() => keep(viewOf(this.#flat, starts[i]!, shape)));
+      return { name, start: starts[i]!, whole: whole.requiresGrad_(requiresGrad) };
+    });
+    this.#take(named, starts, group);
+    this.parameters = this.#leaves();
+    this.letGo();
+  }
+
+  /** Copies this rank's parts, as rank 0 has them, and frees the whole. */
+  #take(named: readonly NamedTensor[], starts: readonly number[], group: ProcessGroup): void {
+    broadcastAll(
+      group,
+      named.map(([, tensor]) => tensor),
+      () => 0,
+    );
+    noGrad(() =>
+      scope(() => {
+        for (const [i, [, tensor]] of named.entries()) {
+          const [from, to] = this.#ownPart(starts[i]!, tensor.size);
+          if (from >= to) continue;
+          const flat = view(contiguous(tensor), [tensor.size]);
+          const at = starts[i]! + from - this.#options.shard.rank * this.#pieceSize;
+          copyInPlace(slice(this.#piece, 0, at, at + to - from), slice(flat, 0, from, to));
+        }
+      }),
+    );
+    for (const [, tensor] of named) tensor.dispose();
+  }
+
+  /** Which elements of a parameter at `start` lie in this rank's piece. */
+  #ownPart(start: number, size: number): [from: number, to: number] {
+    const first = this.#options.shard.rank * this.#pieceSize - start;
+    return [Math.min(size, Math.max(0, first)), Math.min(size, Math.max(0, first + this.#pieceSize))];
+  }
+
+  #leaves(): ShardedParameter[] {
+    return this.#places.flatMap(({ name, whole, start: at }): ShardedParameter[] => {
+      const [start, end] = this.#ownPart(at, whole.size);
+      if (start >= end) return [];
+      const leaf = noGrad(() => keep(this.#partOf(this.#piece, name, end - start)));
+      return [{ name, shape: whole.shape, start, end, leaf: leaf.requiresGrad_(whole.requiresGrad) }];
+    });
+  }
+
+  get device(): Device {
+    return this.#piece.device;
+  }
+
+  /** What is left of this rank's piece where no parameter lies in it. */
+  get padding(): Tensor {
+    return this.#piece;
+  }
+
+  /** The tensors that the model calculates with, by their names. */
+  get wholes(): readonly NamedTensor[] {
+    return this.#places.map(({ name, whole }) => [name, whole] as const);
+  }
+
+  /** Those that a backward pass is to bring gradients. */
+  get trained(): readonly Tensor[] {
+    return this.#places.map(({ whole }) => whole).filter(({ requiresGrad }) => requiresGrad);
+  }
+
+  /** Of the whole, gaps and all. */
+  get elements(): number {
+    return this.#flat.size;
+  }
+
+  /** Whether the whole is here. */
+  get isWhole(): boolean {
+    return !this.#flat.storage.isAway;
+  }
+
+  /** Called when somebody uses a parameter that is away, who needs it `makeWhole`. */
+  set onUse(onUse: () => void) {
+    this.#onUse = onUse;
+  }
+
+  /** Begins to bring the whole here, unless it is, or is on its way. */
+  gather(): void {
+    if (this.isWhole || this.#coming !== null) return;
+    const { shard, computeDtype } = this.#options;
+    const whole = noGrad(() =>
+      scope(() => {
+        const piece = computeDtype === 'float32' ? this.#piece : cast(this.#piece, computeDtype);
+        return keep(allGather(piece, shard));
+      }),
+    );
+    this.#coming = { whole, version: this.#piece.storage.version };
+  }
+
+  /** Forgets what was gathered and not used: the optimizer may change the parameters now. All ranks do so in the same place. */
+  forgetGathered(): void {
+    this.#coming?.whole.dispose();
+    this.#coming = null;
+  }
+
+  /** Has the whole here. */
+  makeWhole(): void {
+    if (this.isWhole) return;
+    this.gather();
+    const { whole, version } = this.#coming!;
+    const { storage } = this.#flat;
+    storage.moveIn(whole.storage);
+    whole.dispose();
+    this.#coming = null;
+    // What was saved of other values must not go into a gradient.
+    if (version !== this.#gathered) storage.noteWrite({ start: 0, end: storage.byteLength });
+    this.#gathered = version;
+  }
+
+  /** Gives the whole's memory back. */
+  letGo(): void {
+    if (this.isWhole) this.#flat.storage.letGo(() => this.#onUse());
+  }
+
+  /** Has memory ready that backward passes write the gradients to. */
+  expectGradients(): void {
+    const { trained } = this;
+    if (this.#gradients !== null || trained.length === 0) return;
+    const { dtype, device, size } = this.#flat;
+    this.#gradients = noGrad(() => keep(zeros([size], { dtype, device })));
+    for (const { whole, start } of this.#places)
+      if (whole.requiresGrad)
+        whole.setGradientBuffer(noGrad(() => keep(viewOf(this.#gradients!, start, whole.shape))));
+  }
+
+  /** Begins to average the gradients over the ranks, zeros where there is none; the result is this rank's piece. */
+  reduce(): Tensor {
+    this.expectGradients();
+    const flat = this.#gradients!;
+    for (const { whole } of this.#places) if (whole.requiresGrad) bringHome(whole);
+    this.#gradients = null;
+    const { shard, reduceDtype } = this.#options;
+    return noGrad(() =>
+      scope(() => {
+        const sent = flat.dtype === reduceDtype ? flat : cast(flat, reduceDtype);
+        const piece = keep(reduceScatter(sent, shard, { op: 'average' }));
+        flat.dispose();
+        return piece;
+      }),
+    );
+  }
+
+  /** Adds a result of `reduce` to the gradients of this rank's leaves, but for those in `unused`. */
+  deliver(reduced: Tensor, unused: ReadonlySet<string>): void {
+    const { replicate } = this.#options;
+    noGrad(() =>
+      scope(() => {
+        const averaged = replicate ? allReduce(reduced, replicate, { op: 'average' }) : reduced;
+        // Waits for it: what it was sent from is let go then, and what went wrong is an error of this pass.
+        void averaged.address;
+        const piece = averaged.dtype === 'float32' ? averaged : cast(averaged, 'float32');
+        for (const { name, leaf } of this.parameters) {
+          if (unused.has(name) || !this.#placeOf(name).whole.requiresGrad) continue;
+          const part = this.#partOf(piece, name, leaf.size);
+          if (leaf.grad) addInPlace(leaf.grad, part);
+          else leaf.grad = keep(alias(part));
+        }
+      }),
+    );
+    reduced.dispose();
+  }
+
+  /** Forgets what a backward pass that failed has left. */
+  forgetGradients(): void {
+    for (const { whole } of this.#places) forget(whole);
+    this.#gradients?.dispose();
+    this.#gradients = null;
+  }
+
+  /** All ranks' pieces of the parameters, or of their gradients, in float32. Null for gradients that there are none of. */
+  *wholeOf(what: 'parameters' | 'gradients'): Generator<[name: string, tensor: Tensor | null]> {
+    const piece = what === 'parameters' ? this.#piece : this.#gradientPiece();
+    const flat = noGrad(() => allGather(piece, this.#options.shard));
+    try {
+      for (const { name, whole, start } of this.#places) {
+        const hasNone = what === 'gradients' && !whole.requiresGrad;
+        yield [name, hasNone ? null : noGrad(() => viewOf(flat, start, whole.shape))];
+      }
+    } finally {
+      flat.dispose();
+      if (piece !== this.#piece) piece.dispose();
+    }
+  }
+
+  #gradientPiece(): Tensor {
+    return noGrad(() => {
+      const piece = keep(zeros([this.#pieceSize], { device: this.device }));
+      for (const { name, leaf } of this.parameters) {
+        const { grad } = leaf;
+        if (grad) scope(() => copyInPlace(this.#partOf(piece, name, leaf.size), grad));
+      }
+      return piece;
+    });
+  }
+
+  #placeOf(name: string): Place {
+    return this.#places.find((place) => place.name === name)!;
+  }
+
+  /** This rank's part of a parameter, of so many elements, in a piece. */
+  #partOf(piece: Tensor, name: string, size: number): Tensor {
+    const { start, whole } = this.#placeOf(name);
+    const [from] = this.#ownPart(start, whole.size);
+    const at = start + from - this.#options.shard.rank * this.#pieceSize;
+    return slice(piece, 0, at, at + size);
+  }
+
+  dispose(): void {
+    this.forgetGradients();
+    this.forgetGathered();
+    for (const { leaf } of this.parameters) leaf.dispose();
+    for (const { whole } of this.#places) whole.dispose();
+    this.#flat.dispose();
+    this.#piece.dispose();
+  }
+}
+
+/** Has a parameter's gradient in its buffer, zeros where it has none, and takes it away from the parameter. */
+function bringHome(whole: Tensor): void {
+  const [home, { grad }] = [whole.gradientBuffer!, whole];
+  noGrad(() => {
+    if (grad === null) fillInPlace(home, 0);
+    else if (grad.storage !== home.storage || grad.offset !== home.offset || !grad.isContiguous)
+      copyInPlace(home, grad);
+  });
+  forget(whole);
+}
+
+function forget(whole: Tensor): void {
+  whole.grad?.dispose();
+  whole.grad = null;
+  if (!whole.requiresGrad) return;
+  const buffer = whole.gradientBuffer;
+  whole.setGradientBuffer(null);
+  buffer?.dispose();
+}
+
+function viewOf(flat: Tensor, start: number, shape: readonly number[]): Tensor {
+  const size = shape.reduce((product, length) => product * length, 1);
+  return scope(() => keep(view(slice(flat, 0, start, start + size), shape)));
+}

@@ -1,0 +1,69 @@
+import { RooflineError, checkFlag, checkOptions, describeValue } from '@roofline/tensor-core';
+import { ProcessGroup } from '../../group/process-group.ts';
+import { Mesh } from '../mesh.ts';
+
+const computeDtypes = ['float32', 'bfloat16', 'float16'] as const;
+const reduceDtypes = computeDtypes;
+
+/** Options of `fullyShard`; all ranks give the same. */
+export interface FullyShardOptions {
+  /** Parameters are gathered in it, and modules run under autocast to it. Default float32. */
+  readonly computeDtype?: (typeof computeDtypes)[number];
+  /** Gradients are reduced in it. Default float32. */
+  readonly reduceDtype?: (typeof reduceDtypes)[number];
+  /** Whether a unit's parameters go after forward, and are gathered again for backward. Default true. */
+  readonly reshardAfterForward?: boolean;
+  /** Whether the next unit's parameters are gathered while one computes. Default true. */
+  readonly prefetch?: boolean;
+  /**
+   * Whether the backward pass may leave parameters out, which then keep no gradient unless another rank has used them; gradients
+   * are reduced at its end then, and are all whole until then. Default false: they are an error that names them.
+   */
+  readonly findUnusedParameters?: boolean;
+}
+
+/** What errors name. */
+export const owner = 'fullyShard';
+
+/** The options with their defaults. Throws a RooflineError for what they are not. */
+export function checkedOptions(options: FullyShardOptions): Required<FullyShardOptions> {
+  const flags = ['reshardAfterForward', 'prefetch', 'findUnusedParameters'] as const;
+  checkOptions(owner, options, ['computeDtype', 'reduceDtype', ...flags]);
+  const { computeDtype = 'float32', reduceDtype = 'float32' } = options;
+  const { reshardAfterForward = true, prefetch = true, findUnusedParameters = false } = options;
+  checkDtype('computeDtype', computeDtype, computeDtypes);
+  checkDtype('reduceDtype', reduceDtype, reduceDtypes);
+  const checked = { computeDtype, reduceDtype, reshardAfterForward, prefetch, findUnusedParameters };
+  for (const flag of flags) checkFlag(owner, flag, checked[flag]);
+  return checked;
+}
+
+function checkDtype(name: string, dtype: string, dtypes: readonly string[]): void {
+  if (dtypes.includes(dtype)) return;
+  throw new RooflineError(
+    'ARGUMENT',
+    `${owner}: ${name} is one of ${dtypes.join(', ')}, not ${describeValue(dtype)}.`,
+  );
+}
+
+/** The groups of a mesh with the axis `shard` and, for replicas of it, `replicate`; a group alone is all shards. */
+export function shardingGroups(mesh: Mesh | ProcessGroup): {
+  readonly group: ProcessGroup;
+  readonly shard: ProcessGroup;
+  readonly replicate: ProcessGroup | null;
+} {
+  if (mesh instanceof ProcessGroup) return { group: mesh, shard: mesh, replicate: null };
+  if (!(mesh instanceof Mesh))
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: takes a Mesh or a ProcessGroup, not ${describeValue(mesh)}.`,
+    );
+  const other = Object.keys(mesh.axes).find((axis) => axis !== 'shard' && axis !== 'replicate');
+  if (other !== undefined || !mesh.has('shard'))
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: the mesh has the axes ${Object.keys(mesh.axes).join(', ')}; it takes shard, or replicate and shard.`,
+    );
+  const replicate = mesh.has('replicate') && mesh.axes['replicate']! > 1 ? mesh.along('replicate') : null;
+  return { group: mesh.group, shard: mesh.along('shard'), replicate };
+}
