@@ -101,7 +101,9 @@ describe('roofline train', { timeout: 300_000 }, () => {
     }
     expect((await runCli(['train', '--resume', at('killed'), '--device', 'cpu'])).exitCode).toBe(0);
     expect(lossesIn(at('killed'))).toEqual(lossesIn(at('whole')));
-    const [ours, theirs] = ['whole', 'killed'].map((name) => readFileSync(at(`${name}/step-0000060.safetensors`)));
+    const [ours, theirs] = ['whole', 'killed'].map((name) =>
+      readFileSync(at(`${name}/step-0000060.safetensors`)),
+    );
     expect(ours!.equals(theirs!)).toBe(true);
   });
 
