@@ -38,6 +38,7 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
   ],
   'h200-peers': ['h200-peers'],
   'h200-units': ['h200-units'],
+  'h200-8b': ['h200-8b'],
   'h200x2-collectives': ['h200x2-allreduce', 'h200x2-allgather-reducescatter', 'h200x2-ddp'],
   'cpu-float32': ['cpu-float32'],
   'cpu-compiled': ['cpu-compiled'],

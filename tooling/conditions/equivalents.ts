@@ -320,7 +320,7 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'cpu/hoist-updates.ts',
-    source: "return cpu.kind === 'host' && cpu.checksValues === true;",
+    source: "return hasEffects(call) || (cpu.kind === 'host' && cpu.checksValues === true);",
     replacement: 'cpu.checksValues === true',
     reason: 'It is for the types. Only what runs in JavaScript has it.',
   },

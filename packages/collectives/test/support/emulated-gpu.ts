@@ -50,9 +50,11 @@ export function openEmulatedGpu(seed = 1): { device: CudaDevice; nccl: StubNccl 
 
 /** Tells the stand-in how many CUDA graphs have calls of it. */
 function watchGraphs(
-  { internals: { driver } }: CudaDevice,
+  gpu: CudaDevice,
   tell: (count: number) => void,
 ): { /** Whether a call is captured. */ noteCall(stream: number): boolean } {
+  // Not part of the published types.
+  const { driver } = (gpu as unknown as { internals: { driver: { functions: unknown } } }).internals;
   const withCalls = new Set<number>();
   let hasCall = false;
   const functions = driver.functions as Record<string, (...arguments_: number[]) => number>;

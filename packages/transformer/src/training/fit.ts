@@ -108,9 +108,10 @@ const optionNames = [
  * const optimizer = new AdamW(model.parameters());
  * const data = new TokenLoader(byteTokens('The roof is what the hardware allows.'), { batch: 4, contextLength: 16 });
  * const schedule = cosineSchedule({ maximum: 3e-3, totalSteps: 3 });
- * const clip = (parameters) => clipGradientNorm(parameters, 1);
+ * const options = { data, optimizer, schedule, steps: 3 };
  *
- * for (const { step, loss } of fit(model, { data, optimizer, schedule, clip, steps: 3 })) console.log(step, loss);
+ * for (const { step, loss } of fit(model, { ...options, clip: (parameters) => clipGradientNorm(parameters, 1) }))
+ *   console.log(step, loss);
  * saveTraining('training.safetensors', { model, optimizer, data }, { step: 3, schedule: schedule.description });
  * ```
  */

@@ -106,8 +106,15 @@ describe('sharded parameters', () => {
 
   it('have no optimizer to shard besides, and two halves of two ranks at least', () => {
     const lists = { context: [16], batch: [1], dtype: ['float32'], execution: ['eager', 'compiled'] };
+    const saving = { recompute: ['none'], logits: ['whole'] };
     const cells = ddpSweep.expand({
-      ...{ ...lists, model: [{ size, shape }], mode: ['flat', 'fsdp', 'hybrid'], worldSize: [2, 4] },
+      ...{
+        ...lists,
+        ...saving,
+        model: [{ size, shape }],
+        mode: ['flat', 'fsdp', 'hybrid'],
+        worldSize: [2, 4],
+      },
       optimizer: ['whole', 'sharded'],
       ...{ backend: 'gloo', bucketBytes: 1, warmup: 0, steps: 1, seed: 0, peer: null },
     } as never);

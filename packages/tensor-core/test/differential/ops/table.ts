@@ -27,6 +27,7 @@ export const notOps: readonly string[] = [
   // Tensors, scopes, devices
   'reportLeaks',
   'keep',
+  'isBackwardRunning',
   'scope',
   'byteSize',
   'isFloatingPoint',
