@@ -1,6 +1,7 @@
 import { checkCount, checkOptions } from '@roofline/cuda/host';
 import { applyOne } from '../op/apply.ts';
 import { autocastDType } from '../op/autocast/autocast.ts';
+import { notFollowed } from '../op/kept-results.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { type DType, byteSize, computeDType } from '../base/dtype.ts';
 import { AutogradError, ShapeError } from '../base/errors.ts';
@@ -244,7 +245,8 @@ function lossAndGradients(
       const chunk = slice(rows, 0, start, end);
       const logits = linear(chunk, head);
       const loss = crossEntropyInPlace(logits, slice(targets, 0, start, end), scale, { ignoreIndex });
-      gradients.add(logits, chunk, start);
+      // Not made in a checkpoint's first run, which needs none.
+      notFollowed(() => gradients.add(logits, chunk, start));
       return { total: before ? add(before, loss) : loss, ofWeight: gradients.ofWeight };
     });
     total = made.total;
