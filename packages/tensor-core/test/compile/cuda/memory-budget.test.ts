@@ -3,13 +3,19 @@ import * as t from '../../../src/index.ts';
 import type { CompileOptions, Device, Tensor } from '../../../src/index.ts';
 import { budgetBytes } from '../../../src/compile/memory-budget.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { NotedOrder, tell } from '../ordered-effects-op.ts';
 import { openEmulatedDevice, openPlanningDevice } from '../../../src/testing.ts';
 
 const kibibyte = 1024;
 const [rows, width, depth] = [64, 32, 8];
 
 /** A deep network, and a step that trains it: its gradients are the results, or it takes a step of gradient descent itself. */
-function networkOn(device: Device, dtype: t.DType, learns = false) {
+function networkOn(
+  device: Device,
+  dtype: t.DType,
+  learns = false,
+  between: (x: Tensor) => Tensor = (x) => x,
+) {
   const draw = (shape: number[], seed: number) =>
     t.cast(t.mul(t.randn(shape, { generator: new t.Generator(seed), device }), 0.2), dtype);
   const weights = Array.from({ length: depth }, (_, i) => draw([width, width], i).requiresGrad_());
@@ -17,7 +23,7 @@ function networkOn(device: Device, dtype: t.DType, learns = false) {
   const step = (input: Tensor) => {
     for (const weight of weights) weight.grad = null;
     const forward = () =>
-      weights.reduce((y, weight) => t.add(y, t.tanh(t.exp(t.mul(t.matmul(y, weight), 0.1)))), input);
+      weights.reduce((y, weight) => t.add(y, between(t.tanh(t.exp(t.mul(t.matmul(y, weight), 0.1))))), input);
     const loss = t.mean(forward());
     loss.backward();
     if (learns) {
@@ -120,11 +126,18 @@ describe.skipIf(!hostCompilerVersion())('a memoryBudget on the emulated GPU', { 
 describe('a memoryBudget', () => {
   const planning = openPlanningDevice();
 
-  it('is kept, or refused with the least that can be', () => {
+  const order = new NotedOrder();
+  const schedules = [
+    ['one chain', 'never', (x: Tensor) => x],
+    ['all branches', 'always', (x: Tensor) => x],
+    ['ordered effects', 'auto', (x: Tensor) => tell(x, order)],
+  ] as const;
+
+  it.each(schedules)('is kept, or refused with the least that can be: %s', (_, branches, between) => {
     t.scope(() => {
-      const { x, step } = networkOn(planning, 'float32');
+      const { x, step } = networkOn(planning, 'float32', false, between);
       const least = (memoryBudget: number): number => {
-        const compiled = t.compile(step, { memoryBudget, branches: 'never' });
+        const compiled = t.compile(step, { memoryBudget, branches });
         try {
           for (let i = 0; i < 3; i++) compiled(x);
           return 0;
