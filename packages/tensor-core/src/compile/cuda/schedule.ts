@@ -135,7 +135,7 @@ function overBudget(least: Schedule, budget: number): CompileError {
   return new CompileError(
     `compile: ${name === '' ? 'the function' : name} cannot run in a memoryBudget of ${formatBytes(budget)}: with all made again that ` +
       `can be, it takes ${formatBytes(given + bytesHeld(least))}, of which parameters, their state and arguments are ` +
-      `${formatBytes(given)}. It needs most at ${place}. Give it as much, or a smaller batch.`,
+      `${formatBytes(given)}. It needs most at ${place}. Raise the budget to that, or make the batch smaller.`,
   );
 }
 
