@@ -79,7 +79,9 @@ describe('wsdSchedule', () => {
   });
 
   it('names the option that is missing, not one that follows from it', () => {
-    expect(() => wsdSchedule({ maximum: 1 } as never)).toThrow(/^wsdSchedule: totalSteps must .* not undefined/);
+    expect(() => wsdSchedule({ maximum: 1 } as never)).toThrow(
+      /^wsdSchedule: totalSteps must .* not undefined/,
+    );
   });
 
   it('refuses a warm-up and a decay that overlap', () => {
