@@ -48,6 +48,16 @@ const reduction: HostileCall = given(() => [x(), { dims: 0, keepDims: true }], {
   '1.dims': 'undefined []',
   '1.keepDims': flag,
 });
+const position: HostileCall = given(reduction.args, { ...reduction.legal, '1.dims': 'undefined' });
+const spread: HostileCall = given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
+  ...reduction.legal,
+  '1.correction': 'undefined 5',
+});
+const ofSoftmax: HostileCall = given(() => [x(), 0, { dtype: 'float32' }], {
+  1: 'undefined',
+  2: 'undefined {}',
+  '2.dtype': 'undefined',
+});
 const runs = (legal = 'fn'): HostileCall => given(() => [() => {}], { 0: legal });
 const viewDefinition = { name: 'applyView', autocast: 'none', layout: (input: t.Layout) => input } as const;
 const view = t.defineView<undefined>(viewDefinition);
@@ -247,40 +257,12 @@ const table: HostileTable = {
   mean: reduction,
   min: reduction,
   sum: reduction,
-  argmax: given(() => [x(), { dims: 0, keepDims: true }], {
-    1: 'undefined {}',
-    '1.dims': 'undefined',
-    '1.keepDims': flag,
-  }),
-  argmin: given(() => [x(), { dims: 0, keepDims: true }], {
-    1: 'undefined {}',
-    '1.dims': 'undefined',
-    '1.keepDims': flag,
-  }),
+  argmax: position,
+  argmin: position,
   cumsum: takes(() => [x(), 0]),
-  std: given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
-    1: 'undefined {}',
-    '1.dims': 'undefined []',
-    '1.keepDims': flag,
-    '1.correction': 'undefined 5',
-  }),
-  var: {
-    ...given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
-      1: 'undefined {}',
-      '1.dims': 'undefined []',
-      '1.keepDims': flag,
-      '1.correction': 'undefined 5',
-    }),
-  },
-  variance: {
-    ...given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
-      1: 'undefined {}',
-      '1.dims': 'undefined []',
-      '1.keepDims': flag,
-      '1.correction': 'undefined 5',
-    }),
-    named: 'var',
-  },
+  std: spread,
+  var: spread,
+  variance: { ...spread, named: 'var' },
   topk: given(() => [x(), 1, { dimension: 0, largest: true }], {
     2: 'undefined {}',
     '2.dimension': 'undefined',
@@ -306,16 +288,8 @@ const table: HostileTable = {
     3: 'undefined {}',
     '3.dtype': 'undefined',
   }),
-  logSoftmax: given(() => [x(), 0, { dtype: 'float32' }], {
-    1: 'undefined',
-    2: 'undefined {}',
-    '2.dtype': 'undefined',
-  }),
-  softmax: given(() => [x(), 0, { dtype: 'float32' }], {
-    1: 'undefined',
-    2: 'undefined {}',
-    '2.dtype': 'undefined',
-  }),
+  logSoftmax: ofSoftmax,
+  softmax: ofSoftmax,
   rope: takes(() => [x(), t.ones([2, 1]), t.ones([2, 1])]),
   swiglu: takes(() => [x(), x()]),
 
