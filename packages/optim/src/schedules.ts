@@ -57,16 +57,16 @@ export function linearSchedule(options: LinearScheduleOptions): Schedule {
 }
 
 /**
- * A linear warm-up from zero, the maximum for as long as possible, then a straight line down to the minimum (warmup, stable, decay:
+ * A linear warm-up from zero, the maximum until the decay, then a straight line down to the minimum (warmup, stable, decay:
  * Hu et al. 2024, MiniCPM, section 4). Until the decay begins it does not depend on `totalSteps`, so a training can be made
  * longer by a schedule of more steps. Throws what `cosineSchedule` throws, and a RooflineError (code RANGE) for a warm-up and a
  * decay that together are longer than the whole.
  */
 export function wsdSchedule(options: WsdScheduleOptions): Schedule {
   checkOptions('wsdSchedule', options, [...fallingNames, 'decaySteps']);
-  const { decaySteps = Math.floor(options.totalSteps / 5), ...shape } = options;
+  const { maximum, minimum = 0, warmupSteps = 0, totalSteps } = checked('wsdSchedule', options);
+  const { decaySteps = Math.floor(totalSteps / 5) } = options;
   checkNotNegative('wsdSchedule', { decaySteps });
-  const { maximum, minimum = 0, warmupSteps = 0, totalSteps } = checked('wsdSchedule', shape);
   if (warmupSteps + decaySteps > totalSteps) {
     throw new RooflineError(
       'RANGE',
@@ -78,7 +78,7 @@ export function wsdSchedule(options: WsdScheduleOptions): Schedule {
     const left = Math.min(1, (totalSteps - step) / decaySteps);
     return minimum + left * (maximum - minimum);
   };
-  return schedule({ ...shape, kind: 'wsd', decaySteps }, atStep);
+  return schedule({ ...options, kind: 'wsd', decaySteps }, atStep);
 }
 
 /** A linear warm-up from zero, then the maximum for good. Throws what `cosineSchedule` throws. */

@@ -78,6 +78,12 @@ describe('wsdSchedule', () => {
     for (let step = 0; step <= 5; step++) expect(long!(step)).toBe(short!(step));
   });
 
+  it('names the option that is missing, not one that follows from it', () => {
+    expect(() => wsdSchedule({ maximum: 1 } as never)).toThrow(
+      /^wsdSchedule: totalSteps must .* not undefined/,
+    );
+  });
+
   it('refuses a warm-up and a decay that overlap', () => {
     expect(() => wsdSchedule({ maximum: 1, warmupSteps: 9, totalSteps: 10, decaySteps: 2 })).toThrow(
       /warmupSteps 9 and decaySteps 2 are more than totalSteps 10/,

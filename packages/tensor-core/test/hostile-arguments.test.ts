@@ -48,6 +48,16 @@ const reduction: HostileCall = given(() => [x(), { dims: 0, keepDims: true }], {
   '1.dims': 'undefined []',
   '1.keepDims': flag,
 });
+const position: HostileCall = given(reduction.args, { ...reduction.legal, '1.dims': 'undefined' });
+const spread: HostileCall = given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
+  ...reduction.legal,
+  '1.correction': 'undefined 5',
+});
+const ofSoftmax: HostileCall = given(() => [x(), 0, { dtype: 'float32' }], {
+  1: 'undefined',
+  2: 'undefined {}',
+  '2.dtype': 'undefined',
+});
 const runs = (legal = 'fn'): HostileCall => given(() => [() => {}], { 0: legal });
 const viewDefinition = { name: 'applyView', autocast: 'none', layout: (input: t.Layout) => input } as const;
 const view = t.defineView<undefined>(viewDefinition);
@@ -81,7 +91,11 @@ const table: HostileTable = {
   'Tensor#ownershipChanged': internal,
   'Tensor#assertAlive': internal,
   'Tensor#requiresGrad_': given(() => [x(), true], { 1: 'undefined' }),
-  'Tensor#onGradientAccumulated': given(() => [leaf(), () => {}], { 1: 'fn' }),
+  'Tensor#onGradientAccumulated': given(() => [leaf(), () => {}, { compiles: false }], {
+    1: 'fn',
+    2: 'undefined {}',
+    '2.compiles': flag,
+  }),
   'Tensor#setGradientBuffer': given(() => [leaf(), x()], { 1: 'null' }),
   'Tensor#dispose': given(() => [x()]),
   'Tensor#backward': given(() => [t.mul(leaf(), 2), x(), { retainGraph: false }], {
@@ -247,40 +261,12 @@ const table: HostileTable = {
   mean: reduction,
   min: reduction,
   sum: reduction,
-  argmax: given(() => [x(), { dims: 0, keepDims: true }], {
-    1: 'undefined {}',
-    '1.dims': 'undefined',
-    '1.keepDims': flag,
-  }),
-  argmin: given(() => [x(), { dims: 0, keepDims: true }], {
-    1: 'undefined {}',
-    '1.dims': 'undefined',
-    '1.keepDims': flag,
-  }),
+  argmax: position,
+  argmin: position,
   cumsum: takes(() => [x(), 0]),
-  std: given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
-    1: 'undefined {}',
-    '1.dims': 'undefined []',
-    '1.keepDims': flag,
-    '1.correction': 'undefined 5',
-  }),
-  var: {
-    ...given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
-      1: 'undefined {}',
-      '1.dims': 'undefined []',
-      '1.keepDims': flag,
-      '1.correction': 'undefined 5',
-    }),
-  },
-  variance: {
-    ...given(() => [x(), { dims: 0, keepDims: true, correction: 1 }], {
-      1: 'undefined {}',
-      '1.dims': 'undefined []',
-      '1.keepDims': flag,
-      '1.correction': 'undefined 5',
-    }),
-    named: 'var',
-  },
+  std: spread,
+  var: spread,
+  variance: { ...spread, named: 'var' },
   topk: given(() => [x(), 1, { dimension: 0, largest: true }], {
     2: 'undefined {}',
     '2.dimension': 'undefined',
@@ -299,23 +285,18 @@ const table: HostileTable = {
   gather: takes(() => [row(), 0, ids()]),
   indexCopyInPlace: takes(() => [x(), 0, ids(), x()]),
   crossEntropy: given(() => [x(), ids(), { ignoreIndex: -100 }], lossLegal(2, 'ignoreIndex')),
-  linearCrossEntropy: given(() => [x(), x(), ids(), { chunkRows: 1 }], lossLegal(3, 'chunkRows')),
+  linearCrossEntropy: given(() => [x(), x(), ids(), { ignoreIndex: -100, chunkRows: 1 }], {
+    ...lossLegal(3, 'chunkRows'),
+    ...lossLegal(3, 'ignoreIndex'),
+  }),
   layerNorm: takes(() => [x(), row(), row(), 1e-5], { 3: 'undefined 5' }),
   rmsNorm: given(() => [x(), row(), 1e-5, { dtype: 'float32' }], {
     2: 'undefined 5',
     3: 'undefined {}',
     '3.dtype': 'undefined',
   }),
-  logSoftmax: given(() => [x(), 0, { dtype: 'float32' }], {
-    1: 'undefined',
-    2: 'undefined {}',
-    '2.dtype': 'undefined',
-  }),
-  softmax: given(() => [x(), 0, { dtype: 'float32' }], {
-    1: 'undefined',
-    2: 'undefined {}',
-    '2.dtype': 'undefined',
-  }),
+  logSoftmax: ofSoftmax,
+  softmax: ofSoftmax,
   rope: takes(() => [x(), t.ones([2, 1]), t.ones([2, 1])]),
   swiglu: takes(() => [x(), x()]),
 
@@ -324,7 +305,12 @@ const table: HostileTable = {
     2: 'undefined {}',
     '2.retainGraph': flag,
   }),
-  onBackwardFinished: given(() => [() => {}, () => {}], { 0: 'fn', 1: 'undefined fn' }),
+  onBackwardFinished: given(() => [() => {}, () => {}, { compiles: false }], {
+    0: 'fn',
+    1: 'undefined fn',
+    2: 'undefined {}',
+    '2.compiles': flag,
+  }),
   checkGradients: given(() => [t.neg, [x().to('float64')], { epsilon: 1e-6, tolerance: 1e-5 }], {
     2: 'undefined {}',
     '2.epsilon': 'undefined 5',
@@ -363,8 +349,9 @@ const table: HostileTable = {
   defineView: given(() => [viewDefinition], { '0.name': 'a', '0.layout': 'fn' }),
   costOf: { ...given(() => [op, [x()], [x()], undefined], { 1: '[]', 2: '[]', 3: anything }), whole: [0] },
   compile: {
-    ...given(() => [() => x(), { cacheSize: 1, autotune: false, memoryBudget: 1 }], {
+    ...given(() => [() => x(), { cacheSize: 1, autotune: false, branches: 'auto', memoryBudget: 1 }], {
       ...{ 0: 'fn', 1: 'undefined {}', '1.cacheSize': 'undefined 5', '1.autotune': flag },
+      '1.branches': 'undefined',
       '1.memoryBudget': 'undefined 5',
     }),
   },

@@ -6,15 +6,17 @@ export interface FlashTile {
   readonly keys: number;
 }
 
+/** The queries of one warp's product, and the granularity of a tile. */
 const step = 16;
 const most = 256;
+const mostWarps = 8;
 
 let chosen: FlashTile | null = null;
 
 /**
- * From now on forward passes on a GPU run on `flash_mma_forward.cu` with tiles of this size, to see what others than the chosen ones
- * would take; null gives the choice back. A tile that a GPU has no room for throws a DeviceError as the pass runs. Throws a
- * RooflineError (code OPTION) for sizes that are no multiples of 16 up to 256, queries above 128 of 32.
+ * Makes forward passes on a GPU run on `flash_mma_forward.cu` with tiles of this size from now on, to measure tiles that would not be
+ * chosen; null goes back to the choice. A pass whose GPU has no room for the tile throws a DeviceError. Throws a RooflineError (code
+ * OPTION) for sizes that are not multiples of 16 up to 256, or more than 128 queries that are not a multiple of 32.
  */
 export function setFlashTile(tile: FlashTile | null): void {
   if (tile !== null) checkTile('setFlashTile', tile);
@@ -47,10 +49,8 @@ export function checkTile(name: string, tile: FlashTile): void {
   );
 }
 
-const mostWarps = 8;
-
-/** The warps of a tile: one for each 16 queries, up to eight, which then have several times 16 each. */
+/** The warps of a tile: one for each 16 queries, or for each 32 where that would be more than eight. */
 export function warpsOf({ queries }: FlashTile): number {
-  const rows = queries / step;
-  return rows <= mostWarps ? rows : Math.max(...[4, 5, 6, 7, 8].filter((warps) => rows % warps === 0));
+  const warps = queries / step;
+  return warps <= mostWarps ? warps : warps / 2;
 }

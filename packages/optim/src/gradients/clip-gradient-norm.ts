@@ -129,8 +129,8 @@ export interface ClipOptions {
  * once. As in PyTorch, an infinite norm leaves zeros and NaN, and a norm that is NaN leaves NaN.
  *
  * Returns the norm before clipping, a float32 scalar on the parameters' device: nothing waits for it unless
- * you read it. Throws a RooflineError if no parameter has a gradient (code GRADIENT), which with `ranks` may be, or `maxNorm`
- * is not positive (code RANGE).
+ * you read it. Throws a RooflineError if no parameter has a gradient (code GRADIENT; with `ranks` a rank may have none), or
+ * `maxNorm` is not positive (code RANGE).
  */
 export function clipGradientNorm(
   parameters: Iterable<Tensor>,

@@ -61,7 +61,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
     // In the dtypes of the forward pass, wherever this is called.
     withoutAutocast(() => noGrad(() => scope(run)));
     if (depth > 1) return;
-    if (dependOn(hasHookBesideOps)) refuseHook('a hook runs when a backward pass has ended');
+    if (dependOn(hasHookThatCannotCompile)) refuseHook('a hook runs when a backward pass has ended');
     callAll(finishedHooks.keys());
   } catch (error) {
     if (depth === 1) callAll(failedHooks);
@@ -82,8 +82,7 @@ export function isBackwardRunning(): boolean {
 const finishedHooks = new Map<() => void, Required<HookOptions>>();
 const failedHooks = new Set<() => void>();
 
-/** Whether a hook does more than run ops. */
-function hasHookBesideOps(): boolean {
+function hasHookThatCannotCompile(): boolean {
   return [...finishedHooks.values()].some(({ compiles }) => !compiles);
 }
 
@@ -94,8 +93,8 @@ function callAll(hooks: Iterable<() => void>): void {
 /**
  * Calls `hook`, inside noGrad, whenever an outermost backward pass has delivered its last gradient; data parallelism waits
  * there for what it sent during the pass. If the pass, or such a hook, fails, `onFailed` is called instead of it or after it;
- * its errors take precedence over the pass's. A hook that `compiles` is set during the pass, by one of a gradient that does.
- * Returns a function that removes both.
+ * its errors take precedence over the pass's. A hook that `compiles` is added during the pass, by a gradient's hook that compiles
+ * too. Returns a function that removes both.
  */
 export function onBackwardFinished(
   hook: () => void,

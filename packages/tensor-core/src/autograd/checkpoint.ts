@@ -22,10 +22,10 @@ export function checkpoint(fn: (...inputs: Tensor[]) => Tensor, ...inputs: Tenso
 }
 
 /**
- * `checkpoint(fn, ...inputs)` that keeps what is dear to make again: the results of those calls for which `keeps` is true, as
- * ({ op }) => op === 'flashAttention'. In the second run they take the place of their calls, which do not run. Called once for each call
- * of an op that makes new tensors (no views, and nothing written in place), in their order. Throws what `checkpoint` does, and an
- * AutogradError for a kept result that is written in place later, and if `fn` calls other ops in its second run.
+ * `checkpoint(fn, ...inputs)` that keeps what is expensive to make again: the results of those calls for which `keeps` is true, such as
+ * ({ op }) => op === 'flashAttention'. In the second run they take the place of their calls, which do not run. `keeps` is called once
+ * for each call of an op that makes new tensors (not views, nor what is written in place), in order. Throws what `checkpoint` does, and
+ * an AutogradError for a kept result that is written in place later, and if `fn` calls other ops in its second run.
  *
  * @example
  * ```ts

@@ -1,6 +1,7 @@
 import { checkCount, checkOptions } from '@roofline/cuda/host';
 import { applyOne } from '../op/apply.ts';
 import { autocastDType } from '../op/autocast/autocast.ts';
+import { notFollowed } from '../op/kept-results.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { type DType, byteSize, computeDType } from '../base/dtype.ts';
 import { AutogradError, ShapeError } from '../base/errors.ts';
@@ -69,7 +70,7 @@ function checkOperands(x: Tensor, weight: Tensor, targets: Tensor): void {
   }
 }
 
-/** Rows of a chunk: all chunks about alike, and whole tiles where there is room for them. */
+/** Rows of a chunk: chunks of about the same size, and whole tiles where there is room for them. */
 export function rowsOfChunks(rows: number, bytesOfRow: number): number {
   const fitting = Math.max(1, Math.floor(mostChunkBytes / bytesOfRow));
   if (fitting >= rows) return rows;
@@ -143,10 +144,10 @@ class Gradients {
  * float64 operands). x: [N, d]; weight: [V, d]; targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`, whose rows do not
  * count; NaN if no row counts.
  *
- * Beside operands, their casts under autocast, and gradients it takes less than one GiB, where logits and their gradient
- * would take 4·N·V bytes in low precision: use it where those are what fills the memory, or where a step's peak is at the loss. It takes
- * as many products as head and loss by themselves (a fourth where the weight's gradient alone would be needed later). The
- * gradient of a low-precision weight is summed in float32.
+ * It takes less than one GiB besides operands, their casts under autocast, and gradients, where logits and their gradient
+ * would take 4·N·V bytes in low precision: use it where those are what fills the memory, or where a step's peak is at the loss. It
+ * makes the products that head and loss make by themselves, and none twice. The gradient of a low-precision weight is summed in
+ * float32.
  *
  * Gradients are made with the loss, and only multiplied by its gradient in the backward pass: let the loss be the last op, or one
  * that only scales follow. In noGrad none are made. A second backward pass through one call throws an AutogradError. Throws a
@@ -244,7 +245,8 @@ function lossAndGradients(
       const chunk = slice(rows, 0, start, end);
       const logits = linear(chunk, head);
       const loss = crossEntropyInPlace(logits, slice(targets, 0, start, end), scale, { ignoreIndex });
-      gradients.add(logits, chunk, start);
+      // Not made in a checkpoint's first run, which needs none.
+      notFollowed(() => gradients.add(logits, chunk, start));
       return { total: before ? add(before, loss) : loss, ofWeight: gradients.ofWeight };
     });
     total = made.total;

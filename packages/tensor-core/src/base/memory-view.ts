@@ -22,10 +22,10 @@ export interface StoredMemory {
   buffer: DeviceBuffer;
   /**
    * Of tensors' memory, not of workspaces: what works on it after the lowering that began that has returned, such as a collective.
-   * The next who asks for `buffer` calls `wait` first, which may throw what went wrong, again each time.
+   * `wait` is called before `buffer` is next given out; if it throws what went wrong, it does so again each time.
    */
   noteUnderWay?(wait: () => void): void;
-  /** Of tensors' memory: keeps it, also once nothing holds it any more, until the function that is returned is called, once. */
+  /** Of tensors' memory: keeps it, even once nothing refers to it, until the function that is returned is called, once. */
   keepMemory?(): () => void;
 }
 

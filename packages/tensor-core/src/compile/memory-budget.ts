@@ -23,8 +23,9 @@ function bytesOfText(text: string): number {
   return Number(digits) * bytes;
 }
 
-/** `107.3 GiB`, `12.0 MiB`. */
+/** `107.3 GiB`, `12.0 MiB`; rounded up, so that a budget of the text is enough. */
 export function formatBytes(bytes: number): string {
-  const [unit, size] = bytes < 2 ** 30 ? ['MiB', 2 ** 20] : ['GiB', 2 ** 30];
-  return `${(bytes / Number(size)).toFixed(bytes < 2 ** 20 ? 3 : 1)} ${unit}`;
+  const [unit, size] = bytes < 2 ** 30 ? (['MiB', 2 ** 20] as const) : (['GiB', 2 ** 30] as const);
+  const digits = bytes < 2 ** 20 ? 3 : 1;
+  return `${(Math.ceil((bytes / size) * 10 ** digits) / 10 ** digits).toFixed(digits)} ${unit}`;
 }

@@ -63,7 +63,7 @@ export class Specialization {
   /** While it runs, or checks whether it fits. */
   #isInUse = false;
   #isDisposed = false;
-  /** Whether all whom its calls with effects concern have compiled the same. */
+  /** Whether all ranks that take part in its calls with effects have compiled the same. */
   #isAgreed = false;
 
   /**

@@ -81,7 +81,7 @@ export class Repeater {
     const index = this.#next++;
     if (this.#names[index] !== name) {
       throw new AutogradError(
-        `checkpoint: the function calls ${name} in the backward pass, where in the forward pass it called ` +
+        `selectiveCheckpoint: the function calls ${name} in the backward pass, where in the forward pass it called ` +
           `${this.#names[index] ?? 'no more'}; let it do the same each time.`,
       );
     }
@@ -115,6 +115,17 @@ function within<T>(of: Frame['of'], fn: () => T): T {
   }
 }
 
+/** Runs `fn`, whose calls are neither kept nor repeated: those that a function does not make in each of its runs. */
+export function notFollowed<T>(fn: () => T): T {
+  const outer = innermost;
+  innermost = null;
+  try {
+    return fn();
+  } finally {
+    innermost = outer;
+  }
+}
+
 /** Whether results of calls are being kept or repeated, so that each must be seen. */
 export function areResultsFollowed(): boolean {
   return innermost !== null;
@@ -137,6 +148,6 @@ function handleTo({ storage, dtype, shape, strides, offset }: Tensor): Tensor {
 
 function writtenSince(op: string): AutogradError {
   return new AutogradError(
-    `checkpoint: a result of ${op} that is kept for the backward pass was written in place after that; keep another, or write to a copy.`,
+    `selectiveCheckpoint: a result of ${op} that is kept for the backward pass was written in place after that; keep another, or write to a copy.`,
   );
 }

@@ -30,17 +30,17 @@ export interface Cost {
  */
 export interface OrderedEffects<A> {
   readonly kind: 'ordered';
-  /** Who the calls with these attributes concern. */
+  /** The order that a call with these attributes keeps. */
   orderOf(attributes: A): EffectOrder;
-  /** A call in a few words, which are the same for all whom it concerns; null for one that is not the same for all. */
+  /** A call in a few words that are the same on all ranks that take part; null for one that is not the same on all. */
   describe(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attributes: A): string | null;
 }
 
-/** Those whose calls keep one order, such as a process group. */
+/** What keeps calls in one order, such as a process group. */
 export interface EffectOrder {
   /**
-   * Called before the first replay of the compiled function `program`, with its calls in this order. Throws unless all whom they
-   * concern have compiled the same.
+   * Called before the first replay of the compiled function `program`, with its calls in this order. Throws unless all ranks that take
+   * part have compiled the same.
    */
   agree(program: string, calls: readonly string[]): void;
   /** On a GPU, throws where the calls of the compiled function `program` cannot run any more. */
@@ -51,8 +51,8 @@ export interface EffectOrder {
    */
   launch(program: string, calls: readonly string[], launch: () => void): void;
   /**
-   * On a GPU: `drop` frees a captured program, which this order calls before it ends, as what it ends is in use by the program.
-   * Returns a function after which it does not.
+   * On a GPU: calls `drop`, which frees a captured program, before this order ends, since the program uses what ends with it. Returns
+   * a function that takes `drop` back.
    */
   beforeEnd(drop: () => void): () => void;
 }

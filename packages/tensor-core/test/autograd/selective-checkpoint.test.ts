@@ -57,6 +57,18 @@ describe('selectiveCheckpoint', () => {
     },
   );
 
+  it('holds linearCrossEntropy, which makes gradients only where they are needed', () => {
+    const targets = t.tensor([0, 3, 1], { dtype: 'int32' });
+    const loss: Layer = (x, [a, b]) =>
+      t.mul(
+        t.expand(t.linearCrossEntropy(t.exp(t.matmul(x, a!)), b!, targets, { chunkRows: 2 }), [3, 4]),
+        random([3, 4], 5),
+      );
+    const plain = gradientsOf(loss);
+    for (const keeps of [() => false, ({ op }: RepeatableCall) => op === 'exp'])
+      expect(gradientsOf(keeping(keeps, loss)).gradients).toEqual(plain.gradients);
+  });
+
   it('does not run again what it keeps', () => {
     const count = (ops: readonly string[], name: string) => ops.filter((op) => op === name).length;
     const [plain, whole, products, all] = [

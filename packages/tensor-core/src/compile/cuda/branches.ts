@@ -46,7 +46,7 @@ export interface BranchRule {
 
 /**
  * The branches of calls by a rule: what nothing waits for over several calls runs beside those. Calls with ordered effects always run
- * on a branch, up to whoever needs them; without a rule nothing else does.
+ * on a branch, up to the first call that needs them; without a rule nothing else does.
  */
 export function branchesOf(calls: readonly Call[], rule: BranchRule | null): Branches {
   const layout = new LaneLayout(calls);
@@ -123,7 +123,7 @@ function laidOut({ beside, ordered }: Record<Exclude<Lane, 'chain'>, ReadonlyMap
   return Object.assign(new Map(all), { ordered: new Set(ordered.keys()) });
 }
 
-/** Whatever waits for a call of a branch has waited for those ahead of it there. */
+/** What waits for a call of a branch has waited for the earlier ones there. */
 function joinedInOrder(joins: ReadonlyMap<number, number>): ReadonlyMap<number, number> {
   let earliest = Infinity;
   return new Map(

@@ -57,10 +57,10 @@ export class CudaExecutable implements Executable {
   readonly #bytesInRegisters: number;
   readonly #madeAgain: Pick<ExecutableFacts, 'callsMadeAgain' | 'flopsMadeAgain'>;
   readonly #products: ProductFacts;
-  /** Whose order its calls with effects keep. */
+  /** The orders that its calls with effects keep. */
   readonly #orders: ReadonlyMap<EffectOrder, readonly string[]>;
   #captured: Captured | null = null;
-  /** Ends what the orders would call before they end. */
+  /** Take back what the orders would call before they end. */
   readonly #stopDrops: (() => void)[] = [];
   /** The arena, and workspaces that found no room in it: the memory that the CUDA graph works on. */
   #held: Block[] = [];

@@ -47,10 +47,10 @@ export function scheduleGraph(
   { branches = 'auto', memoryBudget = Infinity }: ScheduleOptions = {},
 ): Schedule {
   const most = memoryBudget - givenBytes(graph);
-  const chain = withinBudget(chainOf(graph, properties, Math.min(most, graph.eagerPeakBytes)), most);
-  const schedule = withBranches(chain, properties, branches);
-  if (bytesHeld(schedule) > most) throw overBudget(chain, memoryBudget);
-  return schedule;
+  const chain = chainOf(graph, properties, Math.min(most, graph.eagerPeakBytes));
+  const schedule = withinBudget(withRequiredBranches(chain, branches), most, branches);
+  if (bytesHeld(schedule) > most) throw overBudget(schedule, memoryBudget);
+  return branches === 'auto' ? withMoreBranches(schedule, properties, most) : schedule;
 }
 
 /** A chain that carries only as many copies as `mostBytes` have room for, or as many as cannot be done without. */
@@ -77,58 +77,65 @@ function chainOfCalls(graph: Graph, plain: Graph, repeated: readonly Call[]): Sc
   return { graph, plain, repeated, branches: oneChain, arena: new Arena(graph) };
 }
 
-/**
- * A schedule whose calls run beside others where that is chosen and takes no more memory. Those with ordered effects do in any case
- * but `never`: what runs when in their order must not depend on the memory of one device.
- */
-function withBranches(chain: Schedule, properties: CudaProperties, choice: BranchChoice): Schedule {
-  if (choice === 'never') return chain;
-  const branched = (rule: BranchRule | null): Schedule => {
-    const branches = branchesOf(chain.graph.calls, rule);
-    return branches.size === 0 ? chain : { ...chain, branches, arena: new Arena(chain.graph, branches) };
-  };
-  if (choice === 'always') return branched(besideWherePossible);
-  const effects = branched(null);
-  const rule = besideShortCalls(properties);
-  for (let { most } = rule; most >= rule.fewest; most /= 2) {
-    const schedule = branched({ ...rule, most });
-    if (schedule.arena.byteLength <= effects.arena.byteLength + negligibleBytes) return schedule;
-  }
-  return effects;
+function withBranches(schedule: Schedule, rule: BranchRule | null): Schedule {
+  const branches = branchesOf(schedule.graph.calls, rule);
+  return branches.size === 0
+    ? schedule
+    : { ...schedule, branches, arena: new Arena(schedule.graph, branches) };
 }
 
-/** The schedule with so many calls made again that it takes `mostBytes`, if there are enough. */
-function withinBudget(schedule: Schedule, mostBytes: number): Schedule {
+/**
+ * A chain with the branches that it has whatever memory they take. Calls with ordered effects are on one in any case but `never`: what
+ * runs when in their order must not depend on the memory of one device.
+ */
+function withRequiredBranches(chain: Schedule, choice: BranchChoice): Schedule {
+  if (choice === 'never') return chain;
+  return withBranches(chain, choice === 'always' ? besideWherePossible : null);
+}
+
+/** The schedule with as many more calls on a branch as gain by it, if that takes no more memory, nor more than `mostBytes`. */
+function withMoreBranches(schedule: Schedule, properties: CudaProperties, mostBytes: number): Schedule {
+  const room = Math.min(bytesHeld(schedule) + negligibleBytes, mostBytes);
+  const rule = besideShortCalls(properties);
+  for (let { most } = rule; most >= rule.fewest; most /= 2) {
+    const branched = withBranches(schedule, { ...rule, most });
+    if (bytesHeld(branched) <= room) return branched;
+  }
+  return schedule;
+}
+
+/** The schedule with so many calls made again that it takes `mostBytes`, or the least that it can. */
+function withinBudget(schedule: Schedule, mostBytes: number, choice: BranchChoice): Schedule {
   const { plain } = schedule;
   let best = schedule;
+  const tryWith = (most: number): { readonly held: number; readonly bytes: number } => {
+    const { graph, repeated, bytes } = rematerialize(plain, most);
+    const next = withRequiredBranches(chainOfCalls(graph, plain, repeated), choice);
+    const held = bytesHeld(next);
+    if (held < bytesHeld(best)) best = next;
+    return { held, bytes };
+  };
   let most = mostBytes - copyBytes(schedule);
   // An arena can be a little longer than the most that is needed at one time.
   for (let attempt = 0; attempt < mostAttempts && bytesHeld(best) > mostBytes; attempt++) {
-    const { graph, repeated, bytes } = rematerialize(plain, most);
-    const next = chainOfCalls(graph, plain, repeated);
-    if (bytesHeld(next) < bytesHeld(best)) best = next;
+    const { held, bytes } = tryWith(most);
     if (bytes > most) break;
-    most -= bytesHeld(next) - mostBytes;
+    most -= held - mostBytes;
   }
+  if (bytesHeld(best) > mostBytes) tryWith(0);
   return best;
 }
 
-function overBudget(chain: Schedule, budget: number): CompileError {
-  const { plain } = chain;
-  const given = givenBytes(plain);
-  const { graph, repeated } = rematerialize(plain, 0);
-  const least = [chain, chainOfCalls(graph, plain, repeated)].reduce((a, b) =>
-    bytesHeld(b) < bytesHeld(a) ? b : a,
-  );
-  const parts = partsOf(least.graph);
-  const { call } = fullestCall(parts);
+function overBudget(least: Schedule, budget: number): CompileError {
+  const { name } = least.plain;
+  const given = givenBytes(least.plain);
+  const { call } = fullestCall(partsOf(least.graph, least.branches));
   const { op, range } = least.graph.calls[call]!;
   const place = [...(range?.path ?? []), op.name].join(' > ');
-  const { name } = plain;
   return new CompileError(
     `compile: ${name === '' ? 'the function' : name} cannot run in a memoryBudget of ${formatBytes(budget)}: with all made again that ` +
       `can be, it takes ${formatBytes(given + bytesHeld(least))}, of which parameters, their state and arguments are ` +
-      `${formatBytes(given)}. It needs most at ${place}. Give it as much, or a smaller batch.`,
+      `${formatBytes(given)}. It needs most at ${place}. Raise the budget to that, or make the batch smaller.`,
   );
 }
 

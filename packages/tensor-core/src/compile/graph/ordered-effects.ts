@@ -6,7 +6,7 @@ export function hasEffects({ op }: Call): boolean {
   return op.effects !== undefined;
 }
 
-/** The calls that keep an order, as texts, by who keeps it: both in the order of the calls, which all passes leave alone. */
+/** The texts of the calls that keep an order, by that order: both in the order of the calls, which all passes leave alone. */
 export function orderedCalls(calls: readonly Call[]): Map<EffectOrder, string[]> {
   const byOrder = new Map<EffectOrder, string[]>();
   for (const { op, inputs, outputs, attributes } of calls) {

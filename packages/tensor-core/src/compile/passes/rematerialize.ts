@@ -8,7 +8,7 @@ import { GraphUses } from './graph-uses.ts';
 
 /** A byte moved takes as long as so many FLOPs of a GPU's tensor cores. */
 const flopsOfByte = 200;
-/** What is not as good as this share of the best choice waits until that has been made. */
+/** Choices that save less for their cost than this share of the best one wait until that has been made. */
 const closeToBest = 0.5;
 /** A second making of an intermediate serves for a third one where it was last read so few calls before. */
 const nearbyCalls = 16;
@@ -90,7 +90,7 @@ function relieved(graph: Graph, place: number, excess: number, progress: Progres
   let [current, saved] = [graph, 0];
   for (const { storage, savedBytes, cost } of choices) {
     if (saved >= excess || savedBytes / cost < worst) break;
-    // What was chosen before it may have taken away what this would be made of.
+    // Earlier choices may have freed what this one would be made from.
     const choice = choiceOf(new GraphUses(current), place, storage, progress);
     if (!choice || choice.savedBytes / choice.cost < worst) continue;
     current = madeAgain(current, choice, progress);
@@ -128,7 +128,7 @@ function choiceOf(uses: GraphUses, place: number, storage: number, progress: Pro
   };
 }
 
-/** The storages in which what lies in this one has been made again. */
+/** The storages in which the contents of this one have been made again. */
 function versionsOf(storage: number, { versions, originals }: Progress): readonly number[] {
   return versions.get(originals.get(storage) ?? storage) ?? [];
 }

@@ -50,7 +50,7 @@ export class Storage {
   settle: (() => void) | null = null;
   /** Brings back memory that was let go; null where it is here. */
   #bringBack: (() => void) | null = null;
-  /** Whether the memory is another storage's now. */
+  /** Whether the memory is no longer this storage's to free: it is another's now, or was let go. */
   #hasMoved = false;
   /** What works on the memory after the ops that began that have returned; null for nothing. */
   #underWay: (() => void)[] | null = null;
@@ -80,7 +80,7 @@ export class Storage {
   }
 
   /**
-   * Makes the next who asks for the buffer call `wait`, once unless it throws: what a collective writes is waited for by its first
+   * Calls `wait` when the buffer is next asked for, once unless it throws: what a collective writes is waited for by its first
    * reader.
    *
    * @internal
@@ -92,7 +92,7 @@ export class Storage {
   }
 
   #awaitWork(works: (() => void)[]): void {
-    // One that throws stays: nobody may read what it has not written.
+    // One that throws stays: what it has not written must not be read.
     for (; works.length > 0; works.shift()) works[0]!();
     this.#underWay = null;
   }
@@ -103,8 +103,8 @@ export class Storage {
   }
 
   /**
-   * Gives the memory back to the device, and keeps all else: tensors, and what the tape has saved. Whoever next uses one of these
-   * tensors calls `bringBack` first, which must `moveIn` memory with the same elements. Sharded parameters are let go after
+   * Gives the memory back to the device, and keeps all else: tensors, and what the tape has saved. `bringBack` is called before the
+   * next use of one of these tensors, and must `moveIn` memory with the same elements. Sharded parameters are let go after
    * their use, and gathered for the next one. Throws a RooflineError (code HELD) while a collective works on it.
    */
   letGo(bringBack: () => void): void {
@@ -117,7 +117,7 @@ export class Storage {
     this.#bringBack = bringBack;
   }
 
-  /** Has memory that was let go here again. */
+  /** Brings back memory that was let go. */
   bringBack(): void {
     this.#bringBack?.();
     if (this.#bringBack !== null) throw this.#away();
@@ -186,7 +186,6 @@ export class Storage {
     this.#freeUnlessKept();
   }
 
-  /** Memory that was let go, or is another storage's now, is not this one's to free. */
   #freeUnlessKept(): void {
     if (this.#references === 0 && this.#keepers === 0 && !this.#hasMoved) this.device.free(this.#buffer);
   }

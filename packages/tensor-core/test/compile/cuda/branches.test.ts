@@ -211,5 +211,12 @@ describe('scheduleGraph', () => {
     expect(beside.branches.size).toBeGreaterThan(0);
     expect(beside.arena.byteLength).toBeLessThanOrEqual(chain.arena.byteLength + 2 ** 21);
     expect(scheduled(graph, 'always').branches.size).toBeGreaterThanOrEqual(beside.branches.size);
+    // It is w and the row.
+    const given = (2048 + 8) * 2048 * 2;
+    expect(beside.arena.byteLength).toBeGreaterThan(chain.arena.byteLength);
+    const memoryBudget = given + chain.arena.byteLength;
+    expect(scheduleGraph(graph, device.facts, { memoryBudget }).arena.byteLength).toBe(
+      chain.arena.byteLength,
+    );
   });
 });
