@@ -192,6 +192,5 @@ export function sorted<Value>(
   values: Record<string, Value>,
   sharded: FullySharded<AnyModel>,
 ): Record<string, Value> {
-  const names = [...mapNumbers(sharded.wholeParameters())].map(([name]) => name);
-  return Object.fromEntries(names.map((name) => [name, values[name]!]));
+  return Object.fromEntries([...sharded.shapes()].map(([name]) => [name, values[name]!]));
 }
