@@ -2,7 +2,7 @@ import type { MemoryView } from '@roofline/tensor-core';
 import type { Backend } from './backend.ts';
 import { type Members, errorOf } from './describe-call.ts';
 import { noteHeard } from './unheard-failures.ts';
-import type { Operand } from './operands.ts';
+import { type Operand, regionOf } from './operands.ts';
 import { type CallTerms, PreparedCall, termsOf } from './prepared-call.ts';
 
 /** A call of an op's lowering, on contiguous memory. */
@@ -65,10 +65,15 @@ export function noteUnderWay(call: PreparedCall, { input, output, isInPlace }: M
     call.awaitResult();
   });
   if (input === null || input.storage === output?.storage) return;
-  input.storage.noteUnderWay?.(() => {
-    // What it reads is as it was, also where the call has failed: that is for the reader of its output.
-    try {
-      call.awaitResult();
-    } catch {}
+  // Nobody can wait for a call that has yet to begin; what it is to send may not change meanwhile.
+  const release = call.hasBegun ? null : input.storage.hold?.(regionOf(input), call.call.kind);
+  call.onceBegun(() => {
+    release?.();
+    input.storage.noteUnderWay?.(() => {
+      // What it reads is as it was, also where the call has failed: that is for the reader of its output.
+      try {
+        call.awaitResult();
+      } catch {}
+    });
   });
 }

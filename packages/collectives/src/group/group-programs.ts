@@ -1,14 +1,13 @@
-import { device, fromTypedArray, noGrad, scope, zeros } from '@roofline/tensor-core';
+import { type EffectOrder, device, fromTypedArray, noGrad, scope, zeros } from '@roofline/tensor-core';
 import { agreeOnProgram } from './agree-on-program.ts';
 import type { Backend, Failure, Outcome } from './backend.ts';
 import { type Members, describeCall, errorOf } from './describe-call.ts';
-import type { GroupInternals } from './group-internals.ts';
 import type { Call } from './prepared-call.ts';
 import { noteHeard, noteUnheard } from './unheard-failures.ts';
 import type { Work } from './work.ts';
 
 /** What compiled functions ask of a group whose calls they hold. */
-export class GroupPrograms implements Omit<GroupInternals, 'checkInput' | 'startOnMemory'> {
+export class GroupPrograms implements EffectOrder {
   readonly #members: Members;
   readonly #backend: Backend;
   readonly #start: (call: Call) => Work;

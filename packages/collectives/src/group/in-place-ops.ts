@@ -64,7 +64,7 @@ function define(kind: CollectiveKind, writes: boolean): InPlaceOp {
     ...(writes && { mutates: [0] }),
     effects: {
       kind: 'ordered',
-      orderOf: internals,
+      orderOf: (attributes) => internals(attributes).programs,
       describe: (_, __, { terms: { details = [], like = null } }) => describeCall(kind, details, like),
     },
     cuda: {

@@ -3,6 +3,7 @@ import {
   DTypeError,
   type DeviceBuffer,
   DeviceError,
+  type MemoryView,
   ShapeError,
   type Tensor,
   alias,
@@ -138,7 +139,11 @@ function hold(op: string, x: Tensor): () => void {
 }
 
 /** The bytes of a contiguous tensor in its storage. */
-function regionOf({ offset, dtype, byteLength }: Tensor): { start: number; end: number } {
+export function regionOf({
+  offset,
+  dtype,
+  byteLength,
+}: Pick<MemoryView, 'offset' | 'dtype' | 'byteLength'>): { start: number; end: number } {
   const start = offset * byteSize(dtype);
   return { start, end: start + byteLength };
 }

@@ -44,6 +44,7 @@ export class PreparedCall implements PendingCall {
   readonly #members: Members;
   readonly #operands: Operand[];
   #running: RunningCall | null = null;
+  #onBegun: (() => void) | null = null;
   #isHandedOut = false;
   #hasEnded = false;
   #error: Error | null = null;
@@ -77,6 +78,23 @@ export class PreparedCall implements PendingCall {
   /** The backend has begun it: its Work can be waited for. */
   begun(running: RunningCall): void {
     this.#running = running;
+    this.#noteBegun();
+  }
+
+  /** False while coalesce() collects calls, and nobody can wait for this one. */
+  get hasBegun(): boolean {
+    return this.#running !== null || this.#hasEnded;
+  }
+
+  /** Calls `then` once the call has begun, or has ended without that; at once where it has. */
+  onceBegun(then: () => void): void {
+    if (this.hasBegun) then();
+    else this.#onBegun = then;
+  }
+
+  #noteBegun(): void {
+    this.#onBegun?.();
+    this.#onBegun = null;
   }
 
   /** The program has learnt how it failed. */
@@ -96,6 +114,7 @@ export class PreparedCall implements PendingCall {
   end(error: Error | null, ran?: TimeSpan): void {
     const result = error ?? this.arrive();
     this.#release();
+    this.#noteBegun();
     if (result && this.#isHandedOut) noteUnheard(this.#members, result);
     this.#error = result;
     this.#hasEnded = true;

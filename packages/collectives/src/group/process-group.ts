@@ -62,13 +62,11 @@ export class ProcessGroup {
       (call) => this.#start(call),
       (op) => this.#assertNotDisposed(op),
     );
-    setInternals(
-      this,
-      Object.assign(programs, {
-        checkInput: (op: string, x: Tensor) => checkTravels(op, x, backend),
-        startOnMemory: (call: MemoryCall) => this.#startOnMemory(call),
-      }),
-    );
+    setInternals(this, {
+      programs,
+      checkInput: (op, x) => checkTravels(op, x, backend),
+      startOnMemory: (call) => this.#startOnMemory(call),
+    });
   }
 
   get backend(): string {

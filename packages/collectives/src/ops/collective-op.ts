@@ -79,7 +79,7 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
     infer: ([x], attributes) => [infer(x!, attributes)],
     effects: {
       kind: 'ordered',
-      orderOf: ({ group }) => internalsOf(name, group),
+      orderOf: ({ group }) => internalsOf(name, group).programs,
       describe([x], [y], attributes) {
         const { kind, details = [], like = null } = terms(x!, y!, attributes);
         if (kind === 'send' || kind === 'recv') return null;

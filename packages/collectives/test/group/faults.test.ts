@@ -13,17 +13,12 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
   it.each([
     ['mismatch', 2],
     ['mismatch', 3],
-    ['late', 2],
-    ['late', 3],
     ['leaves', 3],
     ['disposed', 2],
     ['written', 2],
-    ['absent', 2],
-    ['alone', 2],
     ['again', 2],
     ['together', 1],
     ['lists', 2],
-    ['lists', 4],
   ] as const)('%s, %i ranks', isEverySuccessful);
 
   it.each(['recv', 'send', 'broadcast'])('kill -9 in the middle of a message: %s', async (call) => {
@@ -119,36 +114,6 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     },
   );
 
-  // Few elements: most of the time goes into agreeing on the call. Many: into moving them.
-  it.each([
-    ['100', 'eager'],
-    ['5000000', 'eager'],
-    ['100', 'compiled'],
-    ['5000000', 'compiled'],
-  ])(
-    'a rank that is stopped in all-reduces of %s elements, %s, is late, and killing it later harms no other',
-    async (elements, execution) => {
-      await withRanks(
-        'loop',
-        3,
-        async (ranks) => {
-          await Promise.all(ranks.map((rank) => rank.printed('running')));
-          ranks[2]!.child.kill('SIGSTOP');
-          const [first, second] = await Promise.all([ranks[0]!.result, ranks[1]!.result]);
-          for (const { code, stdout } of [first, second]) {
-            const told = JSON.parse(stdout.split('\n')[1]!) as Told;
-            expect(told.message).toMatch(
-              /rank 2 did not come in time \((timed out|the group has failed elsewhere)/,
-            );
-            expect(told.peers).toEqual([2]);
-            expect(code).toBe(1);
-          }
-        },
-        [elements, 'exit', '6000', 'gloo', '10000', execution],
-      );
-    },
-  );
-
   it('a rank that is stopped, and wakes up when its own time is over too, learns that it was late', async () => {
     await withRanks(
       'loop',
@@ -186,4 +151,44 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
       ['1000', 'regroup'],
     );
   });
+});
+
+describe.skipIf(!hasGloo).concurrent(`faults that show when a time is over${glooNote}`, () => {
+  it.each([
+    ['late', 2],
+    ['late', 3],
+    ['absent', 2],
+    ['alone', 2],
+    ['lists', 4],
+  ] as const)('%s, %i ranks', isEverySuccessful);
+
+  // Few elements: most of the time goes into agreeing on the call. Many: into moving them.
+  it.each([
+    ['100', 'eager'],
+    ['5000000', 'eager'],
+    ['100', 'compiled'],
+    ['5000000', 'compiled'],
+  ])(
+    'a rank that is stopped in all-reduces of %s elements, %s, is late, and killing it later harms no other',
+    async (elements, execution) => {
+      await withRanks(
+        'loop',
+        3,
+        async (ranks) => {
+          await Promise.all(ranks.map((rank) => rank.printed('running')));
+          ranks[2]!.child.kill('SIGSTOP');
+          const [first, second] = await Promise.all([ranks[0]!.result, ranks[1]!.result]);
+          for (const { code, stdout } of [first, second]) {
+            const told = JSON.parse(stdout.split('\n')[1]!) as Told;
+            expect(told.message).toMatch(
+              /rank 2 did not come in time \((timed out|the group has failed elsewhere)/,
+            );
+            expect(told.peers).toEqual([2]);
+            expect(code).toBe(1);
+          }
+        },
+        [elements, 'exit', '6000', 'gloo', '10000', execution],
+      );
+    },
+  );
 });

@@ -1,4 +1,4 @@
-import { type Tensor, device, ones, scope, tensor } from '@roofline/tensor-core';
+import { type Tensor, device, fillInPlace, ones, scope, tensor } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type ProcessGroup, allGather, allReduce, broadcast, observeWorks, send } from '../../src/index.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
@@ -76,5 +76,38 @@ describe('an op under way', () => {
     expect(backend.starts).toEqual([2]);
     expect(results[1]!.shape).toEqual([4]);
     results[0]!.toArray();
+  });
+
+  it('inside coalesce sends what its input was: that is written once the call has begun, and then after it', () => {
+    const backend = new InstantBackend(null);
+    const group = groupOn(backend);
+    const x = tensor([1, 2]);
+    let done = 0;
+    const settle = backend.settle.bind(backend);
+    backend.settle = (outcome) => {
+      done++;
+      settle(outcome);
+    };
+    group.coalesce(() => {
+      allReduce(x, group);
+      allGather(x, group);
+      expect(() => fillInPlace(x, 7)).toThrow('allReduce');
+    });
+    expect([x.toArray(), done > 0]).toEqual([[1, 2], true]);
+    done = 0;
+    group.coalesce(() => {
+      allReduce(x, group);
+      allGather(x, group);
+    });
+    fillInPlace(x, 7);
+    expect(done).toBeGreaterThan(0);
+    expect(() =>
+      group.coalesce(() => {
+        allReduce(x, group);
+        throw new Error('ours');
+      }),
+    ).toThrow('ours');
+    fillInPlace(x, 8);
+    expect(x.toArray()).toEqual([8, 8]);
   });
 });

@@ -1,6 +1,4 @@
 import { deepStrictEqual, ok, throws } from 'node:assert/strict';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import {
   type DType,
   type Tensor,
@@ -32,13 +30,11 @@ import {
   reduceScatter,
   send,
 } from '../../src/index.ts';
+import { collectGarbage } from './collect-garbage.ts';
 import { groupOf, place } from './group-of.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
 
 // Collectives as ops: values in every dtype, gradients by finite differences, lifetimes, writes before and after.
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 const { group, device, nccl } = await groupOf();
 const { rank, size } = group;
@@ -157,7 +153,7 @@ function checkLifetimes(): void {
     if (i % 3 === 0) x.dispose();
     else if (i % 3 === 1) fillInPlace(x, 7);
     else scope(() => void mul(x, 3));
-    if (i % 4 === 0) collect();
+    if (i % 4 === 0) collectGarbage();
     return y;
   });
   for (const y of results) expectValues('of an input that is gone or written', y, expected);

@@ -1,6 +1,4 @@
 import { deepStrictEqual, ok, throws } from 'node:assert/strict';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import {
   type CompileOptions,
   type Tensor,
@@ -35,13 +33,11 @@ import {
   send,
 } from '../../src/index.ts';
 import { rankNames } from '../../src/ranks/rank-names.ts';
+import { collectGarbage } from './collect-garbage.ts';
 import { groupOf, place } from './group-of.ts';
 import { expectValues, numbersOf, tensorOf } from './values.ts';
 
 // Compiled functions with collectives in them: each does what it does eagerly, on all ranks, replay after replay.
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 const { group, device, nccl } = await groupOf();
 const { rank, size } = group;
@@ -196,7 +192,7 @@ function checkUnread(): void {
       rank === 0 ? [all.reduce((a, b) => a + b, 0)] : numbersOf(rank + 3 * round, 4).map((v) => 2 * v);
     expectValues('beside what nobody reads', result, expected);
     result.dispose();
-    collect();
+    collectGarbage();
   }
   const calls = step.explain()[0]!.table.filter(({ op }) => op === 'allReduce');
   deepStrictEqual(calls.length, 2);

@@ -6,29 +6,20 @@ import {
   autocast,
   compile,
   scope,
-  slice,
 } from '@roofline/tensor-core';
 import { AdamW, GradientScaler, SGD, clipGradientNorm } from '@roofline/optim';
-import { TransformerLM, byteWindows, languageModelLoss } from '@roofline/transformer';
+import { TransformerLM, languageModelLoss } from '@roofline/transformer';
 import { DistributedDataParallel, ShardedOptimizer } from '../../src/index.ts';
 import { groupOf, place } from './group-of.ts';
+import { rowsOf, smallModel } from './joined-batch.ts';
 
 // A data-parallel training step as one program, forward, backward, reduction and update: it does what it does eagerly.
 
 const { group, device, nccl } = await groupOf();
 const { rank, size } = group;
 const modes = ['naive', 'flat', 'overlap'] as const;
-const rowsPerRank = 2;
 const steps = 6;
-const text = 'the quick brown fox jumps over the lazy dog and runs away from it as fast as it can';
-const config = {
-  vocabularySize: 128,
-  contextLength: 8,
-  modelDimension: 16,
-  feedForwardDimension: 32,
-  layers: 2,
-  heads: 2,
-};
+const config = { ...smallModel, layers: 2 };
 
 interface Stepping {
   step(): void;
@@ -127,12 +118,7 @@ function train(
   return { losses, parameters };
 }
 
-function batchOf(step: number): { ids: Tensor; targets: Tensor } {
-  const { contextLength } = config;
-  const joined = byteWindows(text, { step, batch: size * rowsPerRank, contextLength, device });
-  const rows = (x: Tensor) => slice(x, 0, rank * rowsPerRank, (rank + 1) * rowsPerRank);
-  return { ids: rows(joined.ids), targets: rows(joined.targets) };
-}
+const batchOf = (step: number) => rowsOf(step, rank, { size, device });
 
 /** Fused kernels of a GPU round elsewhere, and its products may add in another order. */
 function expectSame(

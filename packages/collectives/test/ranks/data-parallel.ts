@@ -10,10 +10,9 @@ import {
   mul,
   ones,
   scope,
-  slice,
 } from '@roofline/tensor-core';
 import { AdamW, GradientScaler, SGD, clipGradientNorm } from '@roofline/optim';
-import { Module, TransformerLM, byteWindows, languageModelLoss } from '@roofline/transformer';
+import { Module, TransformerLM, languageModelLoss } from '@roofline/transformer';
 import {
   CollectiveError,
   DistributedDataParallel,
@@ -22,6 +21,7 @@ import {
   initProcessGroup,
 } from '../../src/index.ts';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
+import { rowsOf, smallModel } from './joined-batch.ts';
 
 // Training on all ranks against training on one, which each rank does by itself, with the joined batch: by Gloo on the
 // CPU, by NCCL on GPUs, or by its stand-in on emulated ones. Further arguments name scenarios; all if there are none.
@@ -35,17 +35,8 @@ const group = await initProcessGroup({
 const { rank, size } = group;
 const device = group.device ?? openDevice('cpu');
 const modes = ['naive', 'flat', 'overlap'] as const;
-const rowsPerRank = 2;
 const steps = 3;
-const text = 'the quick brown fox jumps over the lazy dog and runs away from it as fast as it can';
-const config = {
-  vocabularySize: 128,
-  contextLength: 8,
-  modelDimension: 16,
-  feedForwardDimension: 32,
-  layers: 1,
-  heads: 2,
-};
+const config = { ...smallModel, layers: 1 };
 
 /** A language model with a parameter that not every loss uses, and a frozen tensor as a buffer. */
 class Model extends Module<[], Tensor> {
@@ -67,10 +58,8 @@ class Model extends Module<[], Tensor> {
 
 /** Rows of the joined batch: of one rank, or of all for null. */
 function lossOf(model: Model, step: number, of: number | null, usesExtra: boolean): Tensor {
-  const { contextLength } = config;
-  const joined = byteWindows(text, { step, batch: size * rowsPerRank, contextLength, device });
-  const rows = (x: Tensor) => (of === null ? x : slice(x, 0, of * rowsPerRank, (of + 1) * rowsPerRank));
-  const loss = languageModelLoss(model.languageModel, rows(joined.ids), rows(joined.targets));
+  const { ids, targets } = rowsOf(step, of, { size, device });
+  const loss = languageModelLoss(model.languageModel, ids, targets);
   return usesExtra ? add(loss, model.forward()) : loss;
 }
 

@@ -48,23 +48,23 @@ const chosen = process.argv.slice(3);
 const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
   /** To the last bit, with every way to gather. */
   equality() {
-    for (const [name, { make, loss }] of Object.entries(models))
-      for (const options of [{}, { reshardAfterForward: false }, { prefetch: false }] as const) {
-        const [model, replica] = [alike(make), alike(make)];
-        const units = planUnits(replica);
-        copyParameters(replica, model);
-        const sharded = fullyShard(model, group, options);
-        const losses = train(model as never, loss, sgd(sharded), rank);
-        const expected = train(replica as never, loss, sgd(replica), rank, () => averageByUnits(units));
-        deepStrictEqual(losses, expected, name);
-        deepStrictEqual(
-          valuesOf(sharded.wholeParameters()),
-          sorted(valuesOf(replica.namedParameters()), sharded),
-          name,
-        );
+    for (const [name, { make, loss }] of Object.entries(models)) {
+      const replica = alike(make);
+      const shards = [{}, { reshardAfterForward: false }, { prefetch: false }].map((options) => {
+        const model = alike(make);
+        copyParameters(model, replica);
+        return { model, sharded: fullyShard(model, group, options) };
+      });
+      const units = planUnits(replica);
+      const expected = train(replica as never, loss, sgd(replica), rank, () => averageByUnits(units));
+      const parameters = valuesOf(replica.namedParameters());
+      for (const { model, sharded } of shards) {
+        deepStrictEqual(train(model as never, loss, sgd(sharded), rank), expected, name);
+        deepStrictEqual(valuesOf(sharded.wholeParameters()), sorted(parameters, sharded), name);
         sharded.dispose();
-        replica.dispose();
       }
+      replica.dispose();
+    }
   },
 
   /** Two ranks add two numbers, in whichever order. */

@@ -13,30 +13,18 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { SGD } from '@roofline/optim';
-import {
-  Embedding,
-  Linear,
-  Module,
-  RMSNorm,
-  TransformerLM,
-  byteWindows,
-  languageModelLoss,
-} from '@roofline/transformer';
+import { Embedding, Linear, Module, RMSNorm, TransformerLM, languageModelLoss } from '@roofline/transformer';
 import { type FullySharded } from '../../src/index.ts';
 import { groupOf } from './group-of.ts';
+import { rowsOf, smallModel } from './joined-batch.ts';
 import { planUnits } from '../../src/parallel/sharded/parameter-unit.ts';
 
 // What the ranks of fully-sharded.ts train, and what they are held to.
 
 export const { group, device } = await groupOf();
 export const { rank, size } = group;
-const rowsPerRank = 2;
 const steps = 3;
-const text = 'the quick brown fox jumps over the lazy dog and runs away from it as fast as it can';
-export const config = {
-  ...{ vocabularySize: 128, contextLength: 8, modelDimension: 16, feedForwardDimension: 32 },
-  ...{ layers: 3, heads: 2 },
-};
+export const config = { ...smallModel, layers: 3 };
 const tied = { ...config, tieWordEmbeddings: true };
 
 /** The layers of the published assignment's test: an embedding, norms, and linear layers. */
@@ -69,20 +57,13 @@ export class Checkpointed extends Toy {
 
 export type Loss<Model> = (model: Model, step: number, of: number | null) => Tensor;
 
-/** Rows of the joined batch: of one rank, or of all for null. */
-function windows(step: number, of: number | null) {
-  const joined = byteWindows(text, { step, batch: size * rowsPerRank, contextLength: 8, device });
-  const rows = (x: Tensor) => (of === null ? x : slice(x, 0, of * rowsPerRank, (of + 1) * rowsPerRank));
-  return { ids: rows(joined.ids), targets: rows(joined.targets) };
-}
-
 export const languageLoss: Loss<TransformerLM> = (model, step, of) => {
-  const { ids, targets } = windows(step, of);
+  const { ids, targets } = rowsOf(step, of, { size, device });
   return languageModelLoss(model, ids, targets);
 };
 
 export const toyLoss: Loss<Toy> = (model, step, of) => {
-  const { ids } = windows(step, of);
+  const { ids } = rowsOf(step, of, { size, device });
   const small = cast(mul(cast(ids, 'float32'), 1 / 12), 'int32');
   const output = cast(model.forward(small), 'float32');
   return mul(sum(mul(output, output)), (1 / output.size) * 3);
@@ -192,6 +173,5 @@ export function sorted<Value>(
   values: Record<string, Value>,
   sharded: FullySharded<AnyModel>,
 ): Record<string, Value> {
-  const names = [...mapNumbers(sharded.wholeParameters())].map(([name]) => name);
-  return Object.fromEntries(names.map((name) => [name, values[name]!]));
+  return Object.fromEntries([...sharded.shapes()].map(([name]) => [name, values[name]!]));
 }

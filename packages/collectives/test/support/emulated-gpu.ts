@@ -53,11 +53,9 @@ function watchGraphs(
   gpu: CudaDevice,
   tell: (count: number) => void,
 ): { /** Whether a call is captured. */ noteCall(stream: number): boolean } {
-  // Not part of the published types.
-  const { driver } = (gpu as unknown as { internals: { driver: { functions: unknown } } }).internals;
   const withCalls = new Set<number>();
   let hasCall = false;
-  const functions = driver.functions as Record<string, (...arguments_: number[]) => number>;
+  const functions = gpu.parts.driver.functions as Record<string, (...arguments_: number[]) => number>;
   const { cuGraphInstantiate, cuGraphExecDestroy, cuStreamGetCaptureInfo } = functions;
   const out = new HostMemory(48);
   functions['cuGraphInstantiate'] = (...arguments_) => {

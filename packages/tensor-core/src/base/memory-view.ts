@@ -27,6 +27,11 @@ export interface StoredMemory {
   noteUnderWay?(wait: () => void): void;
   /** Of tensors' memory: keeps it, even once nothing refers to it, until the function that is returned is called, once. */
   keepMemory?(): () => void;
+  /**
+   * Of tensors' memory: in-place ops may not write the bytes of `region`, with an error that names `holder`, until the function that
+   * is returned is called.
+   */
+  hold?(region: { readonly start: number; readonly end: number }, holder: string): () => void;
 }
 
 /** A tensor as lowerings see it: where its elements lie, and nothing of gradients or handles. */

@@ -1,5 +1,6 @@
 import { DTypeError, RooflineError, Tensor, describeValue, formatShape } from '@roofline/tensor-core';
 import type { NamedTensor } from '../check-agreement.ts';
+import { owner } from './sharding-options.ts';
 
 /** A part of a model, as those of @roofline/transformer: what it calculates, its parameters and what it is made of. */
 export interface ShardableModule {
@@ -14,8 +15,6 @@ export interface UnitPlan {
   readonly modules: ShardableModule[];
   readonly parameters: NamedTensor[];
 }
-
-const owner = 'fullyShard';
 
 /**
  * The units of a model, in its order: each module of a list, such as a block, is one, and so are the children between lists

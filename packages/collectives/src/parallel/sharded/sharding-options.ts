@@ -2,15 +2,14 @@ import { RooflineError, checkFlag, checkOptions, describeValue } from '@roofline
 import { ProcessGroup } from '../../group/process-group.ts';
 import { Mesh } from '../mesh.ts';
 
-const computeDtypes = ['float32', 'bfloat16', 'float16'] as const;
-const reduceDtypes = computeDtypes;
+const dtypes = ['float32', 'bfloat16', 'float16'] as const;
 
 /** Options of `fullyShard`; all ranks give the same. */
 export interface FullyShardOptions {
   /** Parameters are gathered in it, and modules run under autocast to it. Default float32. */
-  readonly computeDtype?: (typeof computeDtypes)[number];
+  readonly computeDtype?: (typeof dtypes)[number];
   /** Gradients are reduced in it. Default float32. */
-  readonly reduceDtype?: (typeof reduceDtypes)[number];
+  readonly reduceDtype?: (typeof dtypes)[number];
   /** Whether a unit's parameters go after forward, and are gathered again for backward. Default true. */
   readonly reshardAfterForward?: boolean;
   /** Whether the next unit's parameters are gathered while one computes. Default true. */
@@ -31,15 +30,15 @@ export function checkedOptions(options: FullyShardOptions): Required<FullyShardO
   checkOptions(owner, options, ['computeDtype', 'reduceDtype', ...flags]);
   const { computeDtype = 'float32', reduceDtype = 'float32' } = options;
   const { reshardAfterForward = true, prefetch = true, findUnusedParameters = false } = options;
-  checkDtype('computeDtype', computeDtype, computeDtypes);
-  checkDtype('reduceDtype', reduceDtype, reduceDtypes);
+  checkDtype('computeDtype', computeDtype);
+  checkDtype('reduceDtype', reduceDtype);
   const checked = { computeDtype, reduceDtype, reshardAfterForward, prefetch, findUnusedParameters };
   for (const flag of flags) checkFlag(owner, flag, checked[flag]);
   return checked;
 }
 
-function checkDtype(name: string, dtype: string, dtypes: readonly string[]): void {
-  if (dtypes.includes(dtype)) return;
+function checkDtype(name: string, dtype: string): void {
+  if ((dtypes as readonly string[]).includes(dtype)) return;
   throw new RooflineError(
     'ARGUMENT',
     `${owner}: ${name} is one of ${dtypes.join(', ')}, not ${describeValue(dtype)}.`,
