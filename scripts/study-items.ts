@@ -8,11 +8,11 @@ interface Item {
   readonly in: string;
   /** Runs of the plan, the beginnings of their names. */
   readonly runs?: readonly string[];
-  /** Why there is none, or what of it is not there. */
+  /** Commands that make it outside of `roofline study`, in the words after `roofline`. */
+  readonly commands?: readonly string[];
+  /** Why there is none, or what is missing from it. */
   readonly lacks?: string;
 }
-
-const later = 'no command in this version';
 
 /** In the order of the handout. */
 export const studyItems: readonly Item[] = [
@@ -46,7 +46,7 @@ export const studyItems: readonly Item[] = [
   { item: 'mixed precision times by size', in: 'handout, 0–4', runs: ['benchmarking_mixed_precision.times'] },
   { item: 'memory timelines, forward and whole step', in: 'handout, 0, 2, 3, 4', runs: ['memory_profiling'] },
   {
-    item: 'memory peaks by context, mixed precision beside',
+    item: 'memory peaks by context, mixed precision next to it',
     in: 'handout, 0, 2, 3, 4',
     runs: ['memory_profiling'],
   },
@@ -56,14 +56,18 @@ export const studyItems: readonly Item[] = [
     runs: ['memory_profiling'],
     lacks: 'gradients’ bytes by block',
   },
-  { item: 'recomputation: a strategy and its peak', in: 'handout (`gradient_checkpointing`)', lacks: later },
+  {
+    item: 'recomputation: a strategy and its peak',
+    in: 'handout (`gradient_checkpointing`)',
+    runs: ['gradient_checkpointing'],
+  },
   {
     item: 'attention by d and n, memory before backward, where it fails',
     in: 'handout, 2, 3, 4',
     runs: ['pytorch_attention'],
   },
   {
-    item: 'attention beside PyTorch’s plain attention, eager and compiled',
+    item: 'attention next to PyTorch’s plain attention, eager and compiled',
     in: '2, 3',
     runs: ['pytorch_attention.beside_pytorch'],
   },
@@ -84,25 +88,39 @@ export const studyItems: readonly Item[] = [
     item: 'all-reduce by size, ranks and backend',
     in: 'handout, 2, 3',
     runs: ['distributed_communication_single_node'],
-    lacks: 'NCCL wants as many GPUs as ranks',
+    lacks: 'NCCL needs as many GPUs as ranks',
   },
   { item: 'data parallelism: naive, flat, overlapped, timelines', in: 'handout', runs: ['ddp.modes'] },
   {
     item: 'optimizer state sharded: memory by part, time',
     in: 'handout',
     runs: ['optimizer_state_sharding'],
-    lacks: 'volume beside ZeRO’s formula',
+    lacks: 'volume next to ZeRO’s formula',
   },
-  { item: 'sharded parameters, timings and gathers', in: 'handout (`fsdp`)', lacks: later },
   {
-    item: 'alternate ring, largest N by inequality',
-    in: 'handout (`alternate_ring_all_reduce`, `*_calcs`)',
-    lacks: later,
+    item: 'sharded parameters, timings and gathers',
+    in: 'handout (`fsdp`)',
+    runs: ['fsdp'],
+    lacks: '`hybrid`: needs four ranks',
   },
-  { item: 'leaderboard of 2026: a whole step of 8B on two GPUs', in: 'handout', lacks: later },
+  {
+    item: 'largest N by inequality',
+    in: 'handout (`*_calcs`)',
+    commands: ['plan --size 8b --context 8192 --gpus 64 --nodes-of 8 --link 50GB/s'],
+    lacks: 'a plan is calculated, not measured: [a page of its own](results/plan-8b/report.md)',
+  },
+  { item: 'alternate ring', in: 'handout (`alternate_ring_all_reduce`)', lacks: 'no command' },
+  {
+    item: 'leaderboard of 2026: a whole step of 8B on two GPUs',
+    in: 'handout',
+    commands: [
+      'ddp --backend nccl --size 8b --context 32768 --batch 1 --dtype bfloat16 --recompute block --logits chunked --mode fsdp --nproc 2',
+    ],
+    lacks: 'not recorded on two GPUs yet; [on one](results/h200-8b/report.md)',
+  },
 ];
 
-/** The runs that make an item. Throws for a name that the plan has not. */
+/** The runs that make an item. Throws for a name that is not in the plan. */
 function runsOf({ item, runs = [] }: Item) {
   return runs.flatMap((start) => {
     const found = studyPlan.flatMap((problem) =>
@@ -121,7 +139,9 @@ export function studyTable(): string {
     return [
       each.item,
       each.in,
-      runs.map(({ run }) => code(`roofline ${run.words.full}`)).join('; '),
+      [...runs.map(({ run }) => run.words.full), ...(each.commands ?? [])]
+        .map((words) => code(`roofline ${words}`))
+        .join('; '),
       runs.map(({ run }) => code(`records/${run.name}`)).join(', '),
       [...new Set(runs.map(({ problem }) => problem.title))].join(', '),
       each.lacks ?? '',
@@ -140,7 +160,7 @@ export function studyTable(): string {
   ]);
 }
 
-/** A pipe table as Prettier has it. */
+/** A pipe table as Prettier formats it. */
 function aligned([head, ...rows]: readonly (readonly string[])[]): string {
   const widths = head!.map((_, index) => Math.max(...[head!, ...rows].map((row) => row[index]!.length)));
   const line = (cells: readonly string[]) =>

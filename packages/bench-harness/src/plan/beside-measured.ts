@@ -4,17 +4,17 @@ import type { Links } from './links.ts';
 import { interferenceOf, linkFits, type Machine, type MeasuredStep } from './machine.ts';
 import { planStep, type StepPlan } from './plan-step.ts';
 
-/** A step that was measured, and what is expected of it. */
+/** A measured step, and its prediction. */
 export interface PredictedStep {
   readonly measured: MeasuredStep;
   readonly plan: StepPlan;
-  /** How many other steps say what its computation takes; 0 where only its own does. */
+  /** How many other steps its computation is calibrated by; 0 where only its own is there. */
   readonly calibratedBy: number;
 }
 
 /**
- * Each measured step as a plan has it that does not know that step: neither its shape and batch calibrate it, nor its
- * own overlap says how much communication slows computation. Where nothing else was measured, its own computation calibrates it.
+ * Each measured step as predicted from the others: steps of its shape and batch calibrate nothing, and its own overlap does
+ * not say how much communication slows computation. Where no other step was measured, its own computation calibrates it.
  */
 export function besideMeasured(machine: Machine): PredictedStep[] {
   const inside = linkFits(machine);

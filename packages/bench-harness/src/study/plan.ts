@@ -1,7 +1,12 @@
 import type { Problem } from './problem.ts';
 import { flashBenchmarking, pytorchAttention, torchCompile } from './problems/attention.ts';
-import { memoryProfiling } from './problems/memory.ts';
-import { dataParallel, distributedCommunication, optimizerStateSharding } from './problems/parallel.ts';
+import { gradientCheckpointing, memoryProfiling } from './problems/memory.ts';
+import {
+  dataParallel,
+  distributedCommunication,
+  fullySharded,
+  optimizerStateSharding,
+} from './problems/parallel.ts';
 import { benchmarkingMixedPrecision, mixedPrecisionAccumulation } from './problems/precision.ts';
 import { benchmarkingScript, nsysProfile } from './problems/steps.ts';
 
@@ -12,10 +17,12 @@ export const studyPlan: readonly Problem[] = [
   mixedPrecisionAccumulation,
   benchmarkingMixedPrecision,
   memoryProfiling,
+  gradientCheckpointing,
   pytorchAttention,
   torchCompile,
   flashBenchmarking,
   distributedCommunication,
   dataParallel,
   optimizerStateSharding,
+  fullySharded,
 ];

@@ -94,17 +94,17 @@ describe('how far computation is the bound', () => {
 });
 
 describe('beside what was measured', () => {
-  it('no step is told of itself', () => {
+  it('no step is predicted from itself', () => {
     const steps = [1, 2, 3].map((factor) => ({
       ...{ ...measuredStep, context: 8 * factor, computationMs: 10 * factor, stepMs: 10 * factor },
     }));
-    const told = (stepMs: number) => {
+    const predicted = (stepMs: number) => {
       const [first, ...others] = steps;
       const changed = { ...first!, stepMs, computationMs: stepMs };
       return besideMeasured({ ...toyMachine, steps: [changed, ...others] })[0]!;
     };
-    expect(told(1).plan.stepMs).toBe(told(1000).plan.stepMs);
-    expect(told(1).calibratedBy).toBe(2);
+    expect(predicted(1).plan.stepMs).toBe(predicted(1000).plan.stepMs);
+    expect(predicted(1).calibratedBy).toBe(2);
   });
 
   it('compiled steps of one H200, and all steps of two, are predicted within a tenth', () => {

@@ -95,7 +95,8 @@ function accuracy({ measured, setting }: Plan): string[] {
     const ratios = steps.map(({ measured: step, plan }) => plan.stepMs / step.stepMs);
     const [least, most] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => `${ratio.toFixed(2)}×`);
     return [
-      `Of ${steps.length} measured ${what} plans that do not know them predict ${least} to ${most} of the time ([all](#beside-measured)).`,
+      `${steps.length} measured ${what}, each left out of what its own plan is fitted to, are predicted at ${least} to ${most} of their time ` +
+        '([all](#beside-measured)).',
     ];
   });
 }

@@ -141,14 +141,14 @@ function inequality({ communicationMs, computation, isBoundByComputation }: Poss
   return `${formatDuration(communicationMs)} ${isBoundByComputation ? '≤' : '>'} ${formatDuration(passMs)}`;
 }
 
-/** What was expected beside what was measured, of each step that was. */
+/** Predicted next to measured, for each measured step. */
 export function measuredTable({ measured }: Plan): Table {
   const number = (key: string, label: string) => ({ key, label, kind: 'number' }) as const;
   return {
     ...{ kind: 'table', id: 'beside-measured', title: 'Predicted beside measured' },
     caption:
-      'Each step as a plan has it that was not told of it. Where no other step of its kind was measured, its own computation ' +
-      'calibrates it: only communication and memory are predicted then.',
+      'Each step as predicted by a plan that is fitted to the others only. Where no other step of its kind was measured, the plan ' +
+      'takes its computation as measured: then only communication and memory are predicted.',
     columns: [
       { key: 'size', label: 'Size', kind: 'text', emphasis: 'strong' },
       number('context', 'Context'),

@@ -49,16 +49,16 @@ export const pytorchAttention: Problem = {
       numbers: ['forwardMedianMs', 'backwardMedianMs', 'sequence'],
       say(rows) {
         const plain = rows.filter((row) => row.text('attention') === 'plain');
-        const told = [...Map.groupBy(plain, (row) => row.text('dtype'))].map(([dtype, of]) => {
+        const parts = [...Map.groupBy(plain, (row) => row.text('dtype'))].map(([dtype, of]) => {
           const most = worst(of, 'sequence');
           return (
             `${formatDuration(most.number('forwardMedianMs'))} and ${formatDuration(most.number('backwardMedianMs'))} in ${dtype} ` +
             `(d ${most.text('headDimension')}, sequence ${most.text('sequence')})`
           );
         });
-        return told.length === 0
+        return parts.length === 0
           ? null
-          : `The longest that plain attention's forward and backward passes could be measured at: ${told.join('; ')}.`;
+          : `At the longest sequence that could be measured, plain attention's forward and backward passes take ${parts.join('; ')}.`;
       },
     },
     ...(['forward', 'backward'] as const).map((pass) => ({
@@ -66,7 +66,7 @@ export const pytorchAttention: Problem = {
       numbers: ['medianMs'],
       say(rows: readonly AnsweringRow[]) {
         const ours = (row: AnsweringRow) => row.text('side') === 'ours' && row.text('attention') === 'plain';
-        const told = (['plain', 'compiled'] as const).flatMap((attention) => {
+        const parts = (['plain', 'compiled'] as const).flatMap((attention) => {
           const pairs = pairsOf(
             rows,
             ['headDimension', 'sequence', 'batch', 'dtype'],
@@ -77,13 +77,13 @@ export const pytorchAttention: Problem = {
           const ratios = pairs.map(([own, theirs]) => own.number('medianMs') / theirs.number('medianMs'));
           const slower = ratios.filter((ratio) => ratio > 1).length;
           return [
-            `of PyTorch's ${attention === 'plain' ? 'eager' : 'compiled'} plain attention ${ratioWords(ratios)} ` +
+            `${ratioWords(ratios)} that of PyTorch's ${attention === 'plain' ? 'eager' : 'compiled'} plain attention ` +
               `(slower in ${slower} of ${ratios.length} cells)`,
           ];
         });
-        return told.length === 0
+        return parts.length === 0
           ? null
-          : `Our plain attention, eager, takes ${pass} of the time ${told.join(', ')}.`;
+          : `The ${pass} pass of our plain attention, eager, takes these times: ${parts.join(', ')}.`;
       },
     })),
     {
@@ -97,7 +97,7 @@ export const pytorchAttention: Problem = {
         const first = best(failed, 'sequence');
         return (
           `Plain attention first runs out of memory at sequence **${first.text('sequence')}** (d ${first.text('headDimension')}, ` +
-          `batch ${first.text('batch')}, ${first.text('dtype')}), where the formula wants ` +
+          `batch ${first.text('batch')}, ${first.text('dtype')}), where the formula gives ` +
           `${formatBytes(first.number('neededBytes'))} before the backward pass and ${formatBytes(first.number('neededPeakBytes'))} ` +
           'at the peak.'
         );
@@ -115,7 +115,7 @@ export const pytorchAttention: Problem = {
       of: 'pytorch_attention*/memory-need',
       numbers: ['beforeBackwardBytes', 'sequence'],
       say(rows) {
-        const told = [...Map.groupBy(rows, (row) => row.text('attention'))].flatMap(([attention, of]) => {
+        const parts = [...Map.groupBy(rows, (row) => row.text('attention'))].flatMap(([attention, of]) => {
           const group = Map.groupBy(of, (row) =>
             canonicalJson(['headDimension', 'dtype', 'batch'].map((key) => row.text(key))),
           );
@@ -126,12 +126,12 @@ export const pytorchAttention: Problem = {
             return [Math.log2(bytes) / Math.log2(last.number('sequence') / first.number('sequence'))];
           });
           if (growths.length === 0) return [];
-          return [`${attention} attention's by ${formatRatio(2 ** Math.max(...growths))}`];
+          return [`${attention} attention ${formatRatio(2 ** Math.max(...growths))}`];
         });
-        return told.length === 0
+        return parts.length === 0
           ? null
-          : `When the sequence doubles the saved memory grows at most, on average over the sweep, ${told.join(', ')}: plain attention ` +
-              'keeps its weights, sequence² of them, which go away only if they are not kept but calculated again, as flash attention does.';
+          : `Each doubling of the sequence multiplies the saved memory, on average over the sweep, at most so: ${parts.join(', ')}. Plain attention ` +
+              'keeps its weights, sequence² of them; flash attention recomputes them instead.';
       },
     },
   ],
@@ -191,7 +191,7 @@ export const torchCompile: Problem = {
       numbers: ['eagerMs', 'compiledMs', 'sequence'],
       say(rows) {
         const ratio = (row: (typeof rows)[number]) => row.number('compiledMs') / row.number('eagerMs');
-        const told = [...Map.groupBy(rows, (row) => row.text('pass'))].map(([pass, of]) => {
+        const parts = [...Map.groupBy(rows, (row) => row.text('pass'))].map(([pass, of]) => {
           const longest = ofLength(of, worst(of, 'sequence').number('sequence'));
           return `${pass} ${ratioWords(of.map(ratio))}, at sequence ${longest[0]!.text('sequence')} ${ratioWords(longest.map(ratio))}`;
         });
@@ -203,19 +203,19 @@ export const torchCompile: Problem = {
             ? ' Less is gained the longer the sequence: programs save launches, and mask, scale and softmax are one kernel in ' +
               'eager attention already, so that they move no fewer bytes.'
             : '';
-        return `Compiled plain attention takes of eager's time: ${told.join('; ')}.${why}`;
+        return `Compiled, plain attention takes these parts of eager's time: ${parts.join('; ')}.${why}`;
       },
     },
     ...(['torch_compile.models', 'torch_compile.flash_models'] as const).map((run) => ({
       of: `${run}/compiled-beside-eager`,
       numbers: ['eagerMs', 'compiledMs'],
       say(rows: Parameters<Problem['answers'][number]['say']>[0]) {
-        const told = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
+        const parts = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
           const ratios = of.map((row) => row.number('compiledMs') / row.number('eagerMs'));
           return `${mode} **${formatRatio(logAverage(ratios))}** (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`;
         });
         const attention = run.includes('flash') ? 'flash' : 'plain';
-        return `With ${attention} attention a compiled model takes of the eager one's time: ${told.join('; ')}.`;
+        return `With ${attention} attention a compiled model takes these parts of the eager one's time: ${parts.join('; ')}.`;
       },
     })),
     {
@@ -282,31 +282,33 @@ export const flashBenchmarking: Problem = {
           (row) => row.text('implementation') === 'plain',
         );
         if (pairs.length === 0) return null;
-        const told = [...Map.groupBy(pairs, ([row]) => row.text('dtype'))].map(([dtype, of]) => {
+        const parts = [...Map.groupBy(pairs, ([row]) => row.text('dtype'))].map(([dtype, of]) => {
           const ratios = of.map(([flash, plain]) => plain.number('medianMs') / flash.number('medianMs'));
           const [longest] = of.toSorted(([a], [b]) => b.number('sequence') - a.number('sequence'));
           const [flash, plain] = longest!;
           return (
             `${dtype} **${formatRatio(logAverage(ratios))}** (${formatRatio(Math.min(...ratios))} to ` +
             `${formatRatio(Math.max(...ratios))}; at sequence ${flash.text('sequence')}, d ${flash.text('headDimension')}: ` +
-            `${formatDuration(flash.number('medianMs'))} beside ${formatDuration(plain.number('medianMs'))})`
+            `${formatDuration(flash.number('medianMs'))} against ${formatDuration(plain.number('medianMs'))})`
           );
         });
         const what = pass === 'both' ? 'forward and backward together' : pass;
-        return `As fast as plain attention, ${what}, FlashAttention is in the geometric mean: ${told.join('; ')}.`;
+        return `Speed of FlashAttention over that of plain attention, ${what}, in the geometric mean: ${parts.join('; ')}.`;
       },
     })),
     {
       of: 'flash_benchmarking.tiles/tiles',
       numbers: ['medianMs', 'tileQueries', 'tileKeys'],
       say(rows) {
-        const told = [...Map.groupBy(rows, (row) => row.text('headDimension'))].map(([headDimension, of]) => {
-          const [fastest, slowest] = [best(of, 'medianMs'), worst(of, 'medianMs')];
-          const said = (row: AnsweringRow) =>
-            `${row.number('tileQueries')} × ${row.number('tileKeys')} (${formatDuration(row.number('medianMs'))})`;
-          return `at d ${headDimension} ${said(fastest)} and ${said(slowest)}`;
-        });
-        return `The fastest and the slowest tile of queries × keys that fit, forward: ${told.join('; ')}.`;
+        const parts = [...Map.groupBy(rows, (row) => row.text('headDimension'))].map(
+          ([headDimension, of]) => {
+            const [fastest, slowest] = [best(of, 'medianMs'), worst(of, 'medianMs')];
+            const said = (row: AnsweringRow) =>
+              `${row.number('tileQueries')} × ${row.number('tileKeys')} (${formatDuration(row.number('medianMs'))})`;
+            return `at d ${headDimension} ${said(fastest)} and ${said(slowest)}`;
+          },
+        );
+        return `The fastest and the slowest tile of queries × keys that fit, forward: ${parts.join('; ')}.`;
       },
     },
     {

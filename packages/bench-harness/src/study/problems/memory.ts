@@ -1,6 +1,7 @@
 import { formatBytes, formatPercent, formatRatio } from '@roofline/reports';
+import type { AnsweringRow } from '../answer.ts';
 import type { Problem } from '../problem.ts';
-import { pairsOf, ratioWords, worst } from '../in-words.ts';
+import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
 
 /** Where the memory of a step goes. */
 export const memoryProfiling: Problem = {
@@ -33,7 +34,7 @@ export const memoryProfiling: Problem = {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['peakBytes', 'context'],
       say(rows) {
-        const told = [...Map.groupBy(rows, (row) => `${row.text('size')}, ${row.text('dtype')}`)].flatMap(
+        const parts = [...Map.groupBy(rows, (row) => `${row.text('size')}, ${row.text('dtype')}`)].flatMap(
           ([name, of]) => {
             const pairs = pairsOf(
               of,
@@ -49,7 +50,7 @@ export const memoryProfiling: Problem = {
             ];
           },
         );
-        return told.length === 0 ? null : `The peak is ${told.join('; ')}.`;
+        return parts.length === 0 ? null : `The peak is ${parts.join('; ')}.`;
       },
     },
     {
@@ -57,12 +58,9 @@ export const memoryProfiling: Problem = {
       numbers: ['peakBytes', 'context'],
       say(rows) {
         const steps = rows.filter((row) => row.text('mode') === 'train-step');
-        const told = [...Map.groupBy(steps, (row) => `${row.text('size')}, ${row.text('dtype')}`)].flatMap(
+        const parts = [...Map.groupBy(steps, (row) => `${row.text('size')}, ${row.text('dtype')}`)].flatMap(
           ([name, of]) => {
-            const [first, last] = [
-              of.reduce((a, b) => (b.number('context') < a.number('context') ? b : a)),
-              worst(of, 'context'),
-            ];
+            const [first, last] = [best(of, 'context'), worst(of, 'context')];
             if (first === last) return [];
             return [
               `${formatRatio(last.number('peakBytes') / first.number('peakBytes'))} for ${name} from context ` +
@@ -70,9 +68,9 @@ export const memoryProfiling: Problem = {
             ];
           },
         );
-        return told.length === 0
+        return parts.length === 0
           ? null
-          : `A whole step's peak grows by ${told.join('; ')}: weights, gradients and moments do not depend on the context, and activations do.`;
+          : `A whole step's peak grows by ${parts.join('; ')}: weights, gradients and moments do not depend on the context, and activations do.`;
       },
     },
     {
@@ -86,11 +84,11 @@ export const memoryProfiling: Problem = {
           (row) => row.text('dtype') === 'float32',
         );
         if (pairs.length === 0) return null;
-        const told = [...Map.groupBy(pairs, ([row]) => row.text('mode'))].map(
+        const parts = [...Map.groupBy(pairs, ([row]) => row.text('mode'))].map(
           ([mode, of]) =>
             `${mode} ${ratioWords(of.map(([low, high]) => low.number('peakBytes') / high.number('peakBytes')))}`,
         );
-        return `Mixed precision brings the peak to these parts of float32's: ${told.join('; ')}.`;
+        return `In mixed precision the peak is these parts of float32's: ${parts.join('; ')}.`;
       },
     },
     {
@@ -111,7 +109,7 @@ export const memoryProfiling: Problem = {
       say(rows) {
         const of = rows.filter((row) => row.text('size') === worst(rows, 'blockBytes').text('size'));
         const last = worst(of, 'context');
-        const first = of.reduce((a, b) => (b.number('context') < a.number('context') ? b : a));
+        const first = best(of, 'context');
         const at = (row: typeof last) =>
           `${formatBytes(row.number('blockBytes'))} at context ${row.text('context')}`;
         const inStreams = (row: typeof last) =>
@@ -140,12 +138,59 @@ export const memoryProfiling: Problem = {
       of: 'memory_profiling.*/live-at-the-peak',
       numbers: ['share'],
       say(rows) {
-        const told = [...Map.groupBy(rows, (row) => row.text('phase'))].map(([phase, of]) => {
+        const parts = [...Map.groupBy(rows, (row) => row.text('phase'))].map(([phase, of]) => {
           const top = worst(of, 'share');
           return `${phase} ${top.text('what')} (${formatPercent(top.number('share'))})`;
         });
-        return `What holds most at the peak of each phase: ${told.join('; ')}.`;
+        return `What takes most of the memory at the peak of each phase: ${parts.join('; ')}.`;
       },
     },
   ],
 };
+
+/** What recomputing activations saves, and what it costs. */
+export const gradientCheckpointing: Problem = {
+  id: 'gradient_checkpointing',
+  title: 'Recomputation',
+  question:
+    'How far does the peak of a step fall where the backward pass recomputes activations instead of keeping them, what time does that cost, and does the peak follow the formula of each policy?',
+  runs: [
+    {
+      name: 'gradient_checkpointing',
+      words: {
+        full: 'memory --size 2.7b --context 2048 --batch 1 --mode train-step --dtype bfloat16 --attention flash --recompute none,block,2,4,8,attention-kept,recursive',
+        quick:
+          'memory --size tiny --context 128 --mode forward-backward --dtype float32 --recompute none,block,2,attention-kept,recursive --warmup 1 --steps 2',
+      },
+      ...{ secondsPerCell: { full: 4, quick: 4 }, wanted: 1 },
+      shows: ['made-again', 'recompute-peak'],
+    },
+  ],
+  answers: [
+    {
+      of: 'gradient_checkpointing/made-again',
+      numbers: ['peakBytes', 'peakRatio', 'timeRatio'],
+      say(rows) {
+        const least = best(recomputing(rows), 'peakBytes');
+        return (
+          `The lowest peak, **${formatBytes(least.number('peakBytes'))}**, is that of \`--recompute ${least.text('recompute')}\`: ` +
+          `${formatRatio(least.number('peakRatio'))} the peak of a step that keeps all of its activations, in ` +
+          `${formatRatio(least.number('timeRatio'))} the time.`
+        );
+      },
+    },
+    {
+      of: 'gradient_checkpointing/made-again',
+      numbers: ['predictedBytes', 'peakBytes'],
+      say(rows) {
+        const ratios = recomputing(rows).map((row) => row.number('predictedBytes') / row.number('peakBytes'));
+        return `The formulas of the policies predict peaks of ${ratioWords(ratios)} those measured.`;
+      },
+    },
+  ],
+};
+
+/** The steps that recompute something; the others are what they are compared with. */
+function recomputing(rows: readonly AnsweringRow[]): AnsweringRow[] {
+  return rows.filter((row) => row.text('recompute') !== 'none');
+}

@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { sizeInWords } from '../../benchmarks/allreduce/size-in-words.ts';
-import type { Problem } from '../problem.ts';
+import type { Problem, StudyRun } from '../problem.ts';
 import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
 
 /** Collectives by size, ranks and backend. */
@@ -32,7 +32,7 @@ export const distributedCommunication: Problem = {
       of: 'distributed_communication_single_node.*/collectives',
       numbers: ['in-place-us', 'in-place-busbw', 'bytes', 'ranks'],
       say(rows) {
-        const told = [
+        const parts = [
           ...Map.groupBy(rows, (row) => `${row.text('backend')}, ${row.text('ranks')} ranks`),
         ].map(([name, of]) => {
           const [small, large] = [best(of, 'bytes'), worst(of, 'bytes')];
@@ -40,26 +40,33 @@ export const distributedCommunication: Problem = {
             `${formatDuration(row.number('in-place-us') / 1000)} for ${sizeInWords(row.number('bytes'))}`;
           return `${name}: ${small === large ? at(small) : `${at(small)}, ${at(large)}`} (${large.number('in-place-busbw').toPrecision(3)} GB/s on the bus)`;
         });
-        return `An all-reduce takes, by backend and ranks: ${told.join('; ')}.`;
+        return `An all-reduce takes, by backend and ranks: ${parts.join('; ')}.`;
       },
     },
   ],
 };
+
+/** The command of steps on two ranks, in these modes. */
+function ddpWords(modes: string): StudyRun['words'] {
+  return {
+    full: `ddp --backend nccl --size xl --dtype bfloat16 --context 512 --mode ${modes} --nproc 2 --steps 8`,
+    quick: `ddp --backend gloo --size tiny --mode ${modes} --nproc 2 --steps 4`,
+  };
+}
+
+const ddpCost = { secondsPerCell: { full: 25, quick: 10 }, gpus: 2 } as const;
 
 /** Data-parallel steps: when gradients are reduced, and what is hidden. */
 export const dataParallel: Problem = {
   id: 'ddp',
   title: 'Data parallelism: one by one, flat, overlapped',
   question:
-    'How long does a data-parallel step take, which share of it is communication, and how much of that hides behind the backward pass, with gradients reduced one by one, in one buffer, and in buckets as they come?',
+    'How long does a data-parallel step take, which share of it is communication, and how much of that is hidden by the backward pass, with gradients reduced one by one, in one buffer, and in buckets as they come?',
   runs: [
     {
       name: 'ddp.modes',
-      words: {
-        full: 'ddp --backend nccl --size xl --dtype bfloat16 --context 512 --mode naive,flat,overlap --nproc 2 --steps 8',
-        quick: 'ddp --backend gloo --size tiny --mode naive,flat,overlap --nproc 2 --steps 4',
-      },
-      ...{ secondsPerCell: { full: 25, quick: 10 }, wanted: 1, gpus: 2 },
+      words: ddpWords('naive,flat,overlap'),
+      ...{ ...ddpCost, wanted: 1 },
       shows: ['ddp', 'ddp-times', 'timeline-'],
     },
   ],
@@ -68,13 +75,13 @@ export const dataParallel: Problem = {
       of: 'ddp.modes/ddp',
       numbers: ['stepMs', 'communicationMs', 'exposedMs'],
       say(rows) {
-        const told = rows.map(
+        const parts = rows.map(
           (row) =>
             `${row.text('mode')} ${formatDuration(row.number('stepMs'))}, of which communication adds ` +
             `${formatDuration(row.number('exposedMs'))} (${formatPercent(row.number('exposedMs') / row.number('stepMs'))}; alone it ` +
             `takes ${formatDuration(row.number('communicationMs'))})`,
         );
-        return `A step takes: ${told.join('; ')}.`;
+        return `A step takes: ${parts.join('; ')}.`;
       },
     },
     {
@@ -86,7 +93,7 @@ export const dataParallel: Problem = {
         );
         if (!overlap || !naive) return null;
         return (
-          `Overlapped, ${formatPercent(overlap.number('hiddenShare'))} of the communication runs beside computation, and a step ` +
+          `Overlapped, ${formatPercent(overlap.number('hiddenShare'))} of the communication runs alongside computation, and a step ` +
           `takes ${ratioWords([overlap.number('stepMs') / naive.number('stepMs')])} the time of one that reduces its gradients ` +
           'after the backward pass.'
         );
@@ -104,11 +111,8 @@ export const optimizerStateSharding: Problem = {
   runs: [
     {
       name: 'optimizer_state_sharding',
-      words: {
-        full: 'ddp --backend nccl --size xl --dtype bfloat16 --context 512 --mode overlap --optimizer whole,sharded --nproc 2 --steps 8',
-        quick: 'ddp --backend gloo --size tiny --mode overlap --optimizer whole,sharded --nproc 2 --steps 4',
-      },
-      ...{ secondsPerCell: { full: 25, quick: 10 }, wanted: 1, gpus: 2 },
+      words: ddpWords('overlap --optimizer whole,sharded'),
+      ...{ ...ddpCost, wanted: 1 },
       shows: ['ddp', 'ddp-memory', 'ddp-times'],
     },
   ],
@@ -117,14 +121,14 @@ export const optimizerStateSharding: Problem = {
       of: 'optimizer_state_sharding/ddp-memory',
       numbers: ['beforeStepBytes', 'afterStepBytes', 'stateBytes', 'formulaBytes'],
       say(rows) {
-        const told = [...Map.groupBy(rows, (row) => row.text('optimizer'))].map(([optimizer, of]) => {
+        const parts = [...Map.groupBy(rows, (row) => row.text('optimizer'))].map(([optimizer, of]) => {
           const row = worst(of, 'afterStepBytes');
           return (
             `${optimizer} ${formatBytes(row.number('beforeStepBytes'))} before the step and ${formatBytes(row.number('afterStepBytes'))} ` +
             `after it, the state ${formatBytes(row.number('stateBytes'))} where ${formatBytes(row.number('formulaBytes'))} are expected`
           );
         });
-        return `A rank holds, with the optimizer's state ${told.join('; ')}.`;
+        return `A rank holds, with the optimizer's state ${parts.join('; ')}.`;
       },
     },
     {
@@ -145,6 +149,46 @@ export const optimizerStateSharding: Problem = {
           `${formatDuration(sharded.number('optimizerMs'))} and ${formatDuration(whole.number('optimizerMs'))}: sharded, each rank ` +
           'updates its own part and gathers the others.'
         );
+      },
+    },
+  ],
+};
+
+/** Parameters, gradients and state, split over ranks. */
+export const fullySharded: Problem = {
+  id: 'fsdp',
+  title: 'Sharded parameters',
+  question:
+    'What does a rank hold where parameters are sharded too, and how long does a step take whose blocks gather them, next to one whose ranks each hold all?',
+  runs: [
+    {
+      name: 'fsdp',
+      words: ddpWords('overlap,fsdp'),
+      ...{ ...ddpCost, wanted: 2 },
+      shows: ['ddp', 'ddp-memory', 'ddp-times', 'timeline-'],
+    },
+  ],
+  answers: [
+    {
+      of: 'fsdp/ddp-memory',
+      numbers: ['builtBytes', 'peakBytes'],
+      say(rows) {
+        const byMode = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
+          const row = worst(of, 'peakBytes');
+          return `${mode} ${formatBytes(row.number('builtBytes'))} once built and ${formatBytes(row.number('peakBytes'))} at the peak of a step`;
+        });
+        return `The rank that holds the most holds, by mode: ${byMode.join('; ')}.`;
+      },
+    },
+    {
+      of: 'fsdp/ddp',
+      numbers: ['stepMs', 'communicationMs'],
+      say(rows) {
+        const byMode = rows.map(
+          (row) =>
+            `${row.text('mode')} ${formatDuration(row.number('stepMs'))} (its communication alone ${formatDuration(row.number('communicationMs'))})`,
+        );
+        return `A step takes: ${byMode.join('; ')}.`;
       },
     },
   ],

@@ -92,8 +92,8 @@ export const benchmarkingMixedPrecision: Problem = {
       say(rows) {
         const of = (tensor: string) => rows.find((row) => row.text('tensor') === tensor)?.text('bfloat16');
         const names = ['parameters', 'first layer', 'layerNorm', 'logits', 'loss', 'gradients'];
-        const told = names.flatMap((name) => (of(name) ? [`${name} ${of(name)}`] : []));
-        return told.length === 0 ? null : `Under autocast to bfloat16: ${told.join(', ')}.`;
+        const parts = names.flatMap((name) => (of(name) ? [`${name} ${of(name)}`] : []));
+        return parts.length === 0 ? null : `Under autocast to bfloat16: ${parts.join(', ')}.`;
       },
     },
     ...(['float16', 'bfloat16'] as const).map((dtype) => ({
@@ -124,7 +124,7 @@ export const benchmarkingMixedPrecision: Problem = {
       say(rows) {
         const low = rows.filter((row) => row.text('dtype') === 'bfloat16');
         if (low.length === 0) return null;
-        const told = [...Map.groupBy(low, (row) => row.text('mode'))].map(([mode, of]) => {
+        const parts = [...Map.groupBy(low, (row) => row.text('mode'))].map(([mode, of]) => {
           const ratios = of.map((row) => row.number('speedUp'));
           const [first, last] = [of[0]!, of.at(-1)!];
           const ends =
@@ -134,7 +134,7 @@ export const benchmarkingMixedPrecision: Problem = {
                 `${formatRatio(last.number('speedUp'))} for ${last.text('size')})`;
           return `${mode} at **${formatRatio(logAverage(ratios))}**${ends}`;
         });
-        return `Autocast to bfloat16 runs ${told.join(', ')} the speed of float32, in the geometric mean over the sizes.`;
+        return `Autocast to bfloat16 runs ${parts.join(', ')} the speed of float32, in the geometric mean over the sizes.`;
       },
     },
     {

@@ -50,13 +50,13 @@ export const benchmarkingScript: Problem = {
       of: 'benchmarking_script.steps/step-times',
       numbers: ['medianMs', 'context'],
       say(rows) {
-        const told = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
+        const parts = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
           const [least, most] = [best(of, 'medianMs'), worst(of, 'medianMs')];
           const at = (row: typeof least) =>
             `${formatDuration(row.number('medianMs'))} for ${row.text('size')} at context ${row.number('context')}`;
           return `${mode} ${least === most ? at(least) : `from ${at(least)} to ${at(most)}`}`;
         });
-        return `${capitalize(told.join('; '))} (medians).`;
+        return `${capitalize(parts.join('; '))} (medians).`;
       },
     },
     {
@@ -64,14 +64,14 @@ export const benchmarkingScript: Problem = {
       numbers: ['parameters'],
       say(rows) {
         const counts = new Map(rows.map((row) => [row.text('size'), row.number('parameters')]));
-        const told = [...counts].map(([size, count]) => `${size} ${inBillions(count)}`);
+        const parts = [...counts].map(([size, count]) => `${size} ${inBillions(count)}`);
         const large = counts.get('2.7b');
         const named =
           large === undefined
             ? ''
             : ` What the handout of 2026 calls xl (d_model 2560) is 2.7b here, whose name is not its ${inBillions(large)} parameters; ` +
               'xl here is that of 2025 (d_model 1600).';
-        return `Parameters: ${told.join(', ')}.${named}`;
+        return `Parameters: ${parts.join(', ')}.${named}`;
       },
     },
     {
@@ -183,7 +183,7 @@ export const nsysProfile: Problem = {
       say(rows: Parameters<Problem['answers'][number]['say']>[0]) {
         const of = rows.filter((row) => row.text('phase') === phase);
         if (of.length === 0) return null;
-        const told = [...Map.groupBy(of, (row) => row.text('kernel'))].map(([kernel, group]) => {
+        const parts = [...Map.groupBy(of, (row) => row.text('kernel'))].map(([kernel, group]) => {
           const counts = group.map((row) => row.number('instances'));
           const [least, most] = [Math.min(...counts), Math.max(...counts)].map(Math.round);
           const times = least === most ? `${least} times` : `${least} to ${most} times`;
@@ -193,7 +193,7 @@ export const nsysProfile: Problem = {
           );
           return `\`${kernel}\` (${shares} of the kernel time; ${times} a step)`;
         });
-        return `Most time of the ${phase === 'whole step' ? phase : `${phase} pass${phase === 'forward' ? '' : 'es'}`} goes to ${told.join('; ')}.`;
+        return `Most time of the ${phase === 'whole step' ? phase : `${phase} pass${phase === 'forward' ? '' : 'es'}`} goes to ${parts.join('; ')}.`;
       },
     })),
     {
@@ -204,13 +204,13 @@ export const nsysProfile: Problem = {
           rows.filter((row) => row.text('phase') === phase),
         );
         if (forward!.length === 0 || all!.length === 0) return null;
-        const told = (of: typeof rows) =>
+        const shareOf = (of: typeof rows) =>
           valuesInWords(
             named(of, 'matmulShare', (row) => row.text('cell')),
             formatPercent,
           );
         return (
-          `Matrix products take ${told(forward!)} of the kernel time of the forward pass, and ${told(all!)} of that of the whole ` +
+          `Matrix products take ${shareOf(forward!)} of the kernel time of the forward pass, and ${shareOf(all!)} of that of the whole ` +
           'step, to which the optimizer adds element-wise work alone.'
         );
       },
