@@ -97,7 +97,7 @@ export interface AttentionOptions extends ParameterOptions {
   readonly bias?: AttentionBias;
   /** What queries and keys of each head pass before they are turned, an RMSNorm of this epsilon; null for nothing. Default null. */
   readonly queryKeyNormEpsilon?: number | null;
-  /** What queries and keys are turned by; null where positions are told otherwise. */
+  /** What queries and keys are turned by; null where the embeddings hold the positions. */
   readonly positions: RotaryEmbedding | null;
   /** Default `plainAttention`. */
   readonly attention?: AttentionFunction;

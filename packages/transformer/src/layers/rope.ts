@@ -38,7 +38,8 @@ type Tables = readonly [cos: Tensor, sin: Tensor];
 
 /**
  * Rotary position embedding (Su et al. 2021): the pair of features (2i, 2i+1) of a token at position t turns by
- * t · theta^(-2i / headDimension), or less where `scaling` stretches the positions. Cosines and sines are kept in float32; one object serves all layers.
+ * t · theta^(-2i / headDimension), or less where `scaling` stretches the positions. Cosines and sines are kept in float32; one object
+ * serves all layers.
  */
 export class RotaryEmbedding {
   readonly #contextLength: number;

@@ -31,9 +31,9 @@ export function building<T>(build: () => T): T {
 let isDeferred = false;
 
 /**
- * What `build` gives, mostly a model, whose weights take no memory until they are used: each is made again then, with the same
- * values. So a model that is larger than a device can be built, and split by `fullyShard` of @roofline/collectives, which uses one
- * block after the other.
+ * What `build` gives, mostly a model, whose weights take no memory until they are used: each is made then, with the values that it
+ * would have had. So a model that is larger than a device can be built, and split by `fullyShard` of @roofline/collectives, which
+ * uses one block after the other.
  *
  *     const model = deferWeights(() => new TransformerLM(config, { device, seed: 0 }));
  *
@@ -50,20 +50,23 @@ export function deferWeights<T>(build: () => T): T {
   }
 }
 
-/** Whether weights are let go as they are made. */
+/** Whether weights are made when they are used, and not before. */
 export function isDeferring(): boolean {
   return isDeferred;
 }
 
-/** A weight that `make` gives: kept, and inside `deferWeights` let go until it is used. `makeAgain` gives its values once more. */
-export function keepWeight(make: () => Tensor, makeAgain: () => Tensor = make): Tensor {
-  const weight = keepPart(make());
-  if (!isDeferred) return weight;
-  const { storage } = weight;
+/** Keeps a weight without its memory until it is used, which `make` then gives. */
+export function keepDeferred(weight: Tensor, make: () => Tensor): Tensor {
+  const { storage } = keepPart(weight);
   storage.letGo(() => {
-    const again = noGrad(() => keep(makeAgain()));
-    storage.moveIn(again.storage);
-    again.dispose();
+    const made = noGrad(() => keep(make()));
+    fillDeferred({ storage }, made);
   });
   return weight;
+}
+
+/** Moves the memory of `values`, which are kept, have as many bytes and are not used again, into a weight that has none. */
+export function fillDeferred({ storage }: Pick<Tensor, 'storage'>, values: Tensor): void {
+  storage.moveIn(values.storage);
+  values.dispose();
 }

@@ -11,11 +11,12 @@ import {
   checkGenerator,
   checkOptions,
   defaultGenerator,
+  empty,
   ones,
   truncatedNormal,
   zeros,
 } from '@roofline/tensor-core';
-import { isDeferring, keepPart, keepWeight } from './building.ts';
+import { isDeferring, keepDeferred, keepPart } from './building.ts';
 
 /** Where and how a module's parameters are made. */
 export interface ParameterOptions {
@@ -51,49 +52,39 @@ export function checkParameterOptions(
 /** Random weights are cut at this many standard deviations. */
 const cut = 3;
 
-let draws = true;
-
-/** What `build` makes with zeros in place of random weights, for those that are read next: drawing billions takes minutes. */
-export function withoutDrawing<T>(build: () => T): T {
-  const before = draws;
-  draws = false;
-  try {
-    return build();
-  } finally {
-    draws = before;
-  }
-}
-
 /** A parameter drawn from N(0, std²), cut at three standard deviations. */
 export function truncatedNormalParameter(
   shape: Shape,
   std: number,
   // Callers hand on options that hold more than these.
-  { device, dtype, generator }: ParameterOptions,
+  { device, dtype, generator = defaultGenerator }: ParameterOptions,
 ): Tensor {
-  if (!draws) return zerosParameter(shape, { device, dtype });
-  const source = generator ?? defaultGenerator;
   const draw = (from: Generator) =>
     truncatedNormal(shape, {
       ...{ device, dtype, generator: from, requiresGrad: true },
       ...{ mean: 0, std, low: -cut * std, high: cut * std },
     });
-  if (!isDeferring()) return keepPart(draw(source));
-  const { seed, offset } = source;
-  return keepWeight(
-    () => draw(source),
-    () => draw(new Generator(seed, offset)),
-  );
+  if (!isDeferring()) return keepPart(draw(generator));
+  const { seed, offset } = generator.stateDict();
+  const weight = deferred(shape, { device, dtype }, () => draw(new Generator(seed, offset)));
+  generator.take(weight.size);
+  return weight;
 }
 
 /** A parameter of ones. */
 export function onesParameter(shape: Shape, { device, dtype }: Omit<ParameterOptions, 'generator'>): Tensor {
-  return keepWeight(() => ones(shape, { device, dtype, requiresGrad: true }));
+  const make = () => ones(shape, { device, dtype, requiresGrad: true });
+  return isDeferring() ? deferred(shape, { device, dtype }, make) : keepPart(make());
 }
 
 /** A parameter of zeros. */
 export function zerosParameter(shape: Shape, { device, dtype }: Omit<ParameterOptions, 'generator'>): Tensor {
-  return keepWeight(() => zeros(shape, { device, dtype, requiresGrad: true }));
+  const make = () => zeros(shape, { device, dtype, requiresGrad: true });
+  return isDeferring() ? deferred(shape, { device, dtype }, make) : keepPart(make());
+}
+
+function deferred(shape: Shape, options: Omit<ParameterOptions, 'generator'>, make: () => Tensor): Tensor {
+  return keepDeferred(empty(shape, { ...options, requiresGrad: true }), make);
 }
 
 /** What weights are drawn from. Throws a RooflineError (code OPTION) for a seed next to a generator. */

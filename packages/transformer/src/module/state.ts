@@ -7,14 +7,18 @@ import {
   cast,
   checkFlag,
   checkOptions,
+  contiguous,
+  copy,
   copyInPlace,
   device,
   formatShape,
   isFloatingPoint,
+  keep,
   noGrad,
   scope,
 } from '@roofline/tensor-core';
 import { valueBeyond } from '@roofline/tensor-core/kernel-api';
+import { fillDeferred } from './building.ts';
 import { groupNames } from './group-names.ts';
 
 /** A state that does not fit a module: names are missing or unknown, or shapes or dtypes differ. */
@@ -135,11 +139,20 @@ export function overwriteParameters(loads: readonly StateLoad[]): void {
   );
 }
 
-/** The same for a module that nobody has yet, one parameter at a time: what fails leaves some of them written. */
+/**
+ * The same for a module of `deferWeights` whose weights have not been used, one parameter at a time: none is drawn, and what fails
+ * leaves some of them filled.
+ */
 export function fillParameters(loads: readonly StateLoad[]): void {
   noGrad(() => {
-    for (const load of loads) scope(() => copyInPlace(load.parameter, copyFor(load)));
+    for (const load of loads) scope(() => fillDeferred(load.parameter, keep(ownMemoryFor(load))));
   });
+}
+
+/** A tensor of its own memory: a part of one that was read, as the queries' of joined weights, shares it with the others. */
+function ownMemoryFor(load: StateLoad): Tensor {
+  const values = contiguous(copyFor(load));
+  return values.storage.byteLength === values.byteLength ? values : copy(values);
 }
 
 function copyFor({ name, parameter: { device, dtype }, source }: StateLoad): Tensor {
@@ -158,7 +171,8 @@ function namesByParameter(
 ): NamedParameter[] {
   const byParameter = new Map<Tensor, NamedParameter>();
   for (const [name, parameter] of names) {
-    parameter.assertAlive(`loading "${name}"`);
+    // A deferred weight is not asked for: it would be drawn.
+    if (parameter.isDisposed || !parameter.storage.isAway) parameter.assertAlive(`loading "${name}"`);
     let named = byParameter.get(parameter);
     if (!named) byParameter.set(parameter, (named = { parameter, names: [], present: [] }));
     named.names.push(name);

@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type Device, RooflineError, checkOptions, checkText, scope } from '@roofline/tensor-core';
 import { TransformerLM, type TransformerOptions } from '../model/transformer-lm.ts';
-import { withoutDrawing } from '../module/parameter.ts';
-import { type StateSource, matchState, fillParameters } from '../module/state.ts';
+import { deferWeights } from '../module/building.ts';
+import { type StateSource, fillParameters, matchState } from '../module/state.ts';
 import { type GenerationDefaults, readGenerationConfig } from './generation-config.ts';
 import { type PretrainedConfig, readPretrainedConfig } from './read-config.ts';
 import { type StoredTensor, isConstant, partOf, prefixOf, storedTensors } from './stored-tensors.ts';
@@ -55,7 +55,7 @@ export function loadPretrained(folder: string, options: LoadPretrainedOptions = 
   const read = readPretrainedConfig(folder, { contextLength });
   const generation = readGenerationConfig(folder);
   using files = new WeightFiles(folder);
-  const model = withoutDrawing(() => new TransformerLM(read.config, modelOptions));
+  const model = deferWeights(() => new TransformerLM(read.config, modelOptions));
   try {
     loadWeights(model, files, read);
   } catch (error) {

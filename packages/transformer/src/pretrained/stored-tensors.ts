@@ -87,10 +87,10 @@ function partsOfName(name: string): { prefix: string; part: string; kind: string
   return { prefix, part: part!, kind: kind! };
 }
 
-/** What a model stored by `transformers` calls itself without its head: names without this prefix are read as well. */
+/** The prefix that `transformers` gives the names of a model with a head; names without it are read as well. */
 export const prefixOf = (modelType: ModelType) => (modelType === 'gpt2' ? 'transformer.' : 'model.');
 
-/** Constants that older checkpoints hold beside parameters: masks, and frequencies of rotary positions. */
+/** Constants that older checkpoints hold next to parameters: masks, and frequencies of rotary positions. */
 export const isConstant = (name: string) => /\.attn\.(masked_)?bias$|rotary_emb\.inv_freq$/.test(name);
 
 /** The parameter at `index` of a stored tensor's parts; `rows` are those of each. Call it in a scope. */

@@ -1,4 +1,4 @@
-import { RooflineError, defaultGenerator, device } from '@roofline/tensor-core';
+import { RooflineError, defaultGenerator, device, observeOps } from '@roofline/tensor-core';
 import { expect, it } from 'vitest';
 import { Embedding, Linear, RMSNorm, TransformerLM, deferWeights } from '../../src/index.ts';
 
@@ -11,7 +11,11 @@ const config = {
 it('builds a model whose weights take no memory, and have the values of its seed once they are used', () => {
   const expected = new TransformerLM(config, { seed: 7 });
   const before = cpu.allocatedBytes;
+  let draws = 0;
+  const stop = observeOps({ before: ({ name }) => void (draws += Number(name === 'normal_')) });
   const model = deferWeights(() => new TransformerLM(config, { seed: 7 }));
+  stop();
+  expect(draws).toBe(0);
   const bytes = [...model.parameters()].reduce((sum, { byteLength }) => sum + byteLength, 0);
   expect(cpu.allocatedBytes - before).toBeLessThan(bytes / 100);
   expect([...model.parameters()].every(({ requiresGrad, storage }) => requiresGrad && storage.isAway)).toBe(

@@ -1,6 +1,8 @@
 import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type DType, cast, device } from '@roofline/tensor-core';
+import { type DType, cast, device, observeOps } from '@roofline/tensor-core';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { describe, expect, it } from 'vitest';
 import {
   SafetensorsError,
@@ -34,6 +36,32 @@ function changeConfig(path: string, change: Readonly<Record<string, unknown>>): 
   const config = JSON.parse(readFileSync(file, 'utf8')) as object;
   writeFileSync(file, JSON.stringify({ ...config, ...change }));
 }
+
+describe.each([
+  ['the CPU', () => device('cpu'), true],
+  ['the emulated GPU', () => openEmulatedDevice(), hostCompilerVersion() !== null],
+] as const)('on %s', (_, open, isThere) => {
+  it.skipIf(!isThere)('fills weights without drawing any first', () => {
+    const at = open();
+    let draws = 0;
+    const stop = observeOps({ before: ({ name }) => void (draws += Number(name === 'normal_')) });
+    // GPT-2's queries, keys and values lie in one tensor of the file.
+    const { model } = loadPretrained(join(golden, 'gpt2'), { device: at });
+    stop();
+    expect(draws).toBe(0);
+    const [values, expected] = [model, loadPretrained(join(golden, 'gpt2')).model].map((each) =>
+      [...each.parameters()].map((parameter) => parameter.toFlatArray()),
+    );
+    expect(values).toEqual(expected);
+    const loaded = at.allocatedBytes;
+    model.dispose();
+    const without = at.allocatedBytes;
+    const drawn = new TransformerLM(model.config, { device: at });
+    expect(at.allocatedBytes).toBe(loaded);
+    drawn.dispose();
+    expect(at.allocatedBytes).toBe(without);
+  });
+});
 
 describe.each(families)('a model of transformers, %s', (family) => {
   // Cosines and sines are float32 in every dtype, so float64 errs by their rounding; GPT-2 has none.
