@@ -2,11 +2,8 @@ import { UsageError } from '../errors.ts';
 import { placeOf } from '../records/record-places.ts';
 import type { CellRecord } from '../records/record.ts';
 import type { AnyBenchmark } from './definition.ts';
-import type { BenchmarkEntry, BuiltInBenchmark } from './entry.ts';
-import * as listed from './list.ts';
-
-/** The benchmarks of this version, by name. */
-export const benchmarkEntries: readonly BuiltInBenchmark[] = Object.values(listed);
+import type { BenchmarkEntry } from './entry.ts';
+import { benchmarkEntries } from './list.ts';
 
 /** Loads the benchmark `name`. Throws UsageError for one that is not among `entries`. */
 export async function loadBenchmark(

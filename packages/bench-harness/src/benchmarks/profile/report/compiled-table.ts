@@ -5,7 +5,7 @@ import { column } from '../../../report/standard-columns.ts';
 import { stepNames } from '../../e2e/parameters.ts';
 import { profiledOf } from '../interpret.ts';
 import { perStep, type Profiles } from './profile-table.ts';
-import { stepTimes } from './shares.ts';
+import { stepTimes } from './step-times.ts';
 
 /** Compiled steps compared with eager ones of the same cell, where a cell was profiled both ways on a GPU. */
 export function compiledTables(profiles: Profiles): Table[] {

@@ -5,7 +5,7 @@ import { stepParameters } from '../../e2e/parameters.ts';
 import { profiledOf } from '../interpret.ts';
 import type { Profiles } from './profile-table.ts';
 import { headline } from './sections.ts';
-import { stepTimes } from './shares.ts';
+import { stepTimes } from './step-times.ts';
 import { kernelsBesidePeer } from './summary.ts';
 
 function besidePeer(profiles: Profiles): ComparedCell[] {

@@ -5,7 +5,8 @@ import { profiledOf, settingsOf, type Profiled } from '../interpret.ts';
 import { phaseOf, totalUs, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
 import type { ProfileCell } from '../parameters.ts';
 import type { Profiles } from './profile-table.ts';
-import { attentionShares, matmulShares, stepTimes, topKernel } from './shares.ts';
+import { attentionShares, matmulShares, topKernel } from './shares.ts';
+import { stepTimes } from './step-times.ts';
 
 /** A profiled cell, by its name among the others. */
 interface NamedProfile extends Profiled {

@@ -4,14 +4,7 @@ import { column } from '../../../report/standard-columns.ts';
 import { settingsOf } from '../interpret.ts';
 import { durationColumns, kernelSummaryColumns, totalColumn } from './kernel-columns.ts';
 import { perStep, phaseColumn, profileTable, profileTables, type Profiles } from './profile-table.ts';
-import {
-  attentionShares,
-  matmulShares,
-  stepTimes,
-  topsOfPhases,
-  type PhaseTop,
-  type StepTimes,
-} from './shares.ts';
+import { attentionShares, matmulShares, topsOfPhases, type PhaseTop } from './shares.ts';
 import { kernelSummary, rangeSummary, type ReachedGroup } from './summaries.ts';
 
 const filled = { shown: 'filled' } as const;
@@ -66,41 +59,6 @@ export function rangeTable(profiles: Profiles, id: string): Table {
     },
     profiles,
     ({ selected, result }) => rangeSummary(selected, result),
-  );
-}
-
-export function stepTables(profiles: Profiles): Table[] {
-  return profileTables<StepTimes>(
-    {
-      ...{ id: 'steps', title: 'Kernel time against wall time', namesOne: true, saysShared: true },
-      caption:
-        'Medians of a step, whatever the selection. The cost of profiling is that of these few steps; `roofline overhead` ' +
-        "measures it over many, by the host's clock.",
-      columns: [
-        column.number('kernels', 'Kernels', perStep),
-        column.ms('kernelMs', 'Kernel time', {
-          description: 'The sum of all kernels, copies and fills.',
-        }),
-        column.ms('deviceMs', 'Device', {
-          description: 'Between two events on the device around the step.',
-        }),
-        column.ms('wallMs', 'Wall clock', {
-          description: "By the host's clock, from an idle device to an idle device.",
-        }),
-        column.ms('plainMs', 'Device, not profiled', {
-          description: 'Of plain steps before a profiler was attached.',
-        }),
-        column.percent('idleShare', 'Idle', {
-          description: 'The share of the time of a plain step, on the device, in which no kernel runs.',
-        }),
-        column.percent('overhead', 'Cost of profiling', {
-          description: 'Profiled over plain device time, less one.',
-        }),
-        column.number('droppedRecords', 'Dropped records'),
-      ],
-    },
-    profiles,
-    (profiled) => [stepTimes(profiled)],
   );
 }
 
