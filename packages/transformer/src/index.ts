@@ -30,6 +30,7 @@ export {
   type FitDType,
   type FitOptions,
   type FitStep,
+  type ParallelTraining,
   type TrainingData,
   type TrainingOptimizer,
   type TrainingScaler,
@@ -54,6 +55,15 @@ export {
   loadTraining,
   saveTraining,
 } from './training/training-file.ts';
+export {
+  type RankTrainingParts,
+  type SavableShardedOptimizer,
+  type ShardedTraining,
+  loadTrainingOnRanks,
+  saveTrainingOnRanks,
+} from './training/training-on-ranks.ts';
+export type { GroupedPartOptimizer } from './training/sharded-training.ts';
+export type { GatheringRanks } from './checkpoint/together.ts';
 export {
   type LanguageModelLossOptions,
   type LogitsMode,
