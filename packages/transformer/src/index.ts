@@ -58,11 +58,10 @@ export {
 export {
   type RankTrainingParts,
   type SavableShardedOptimizer,
-  type ShardedTraining,
   loadTrainingOnRanks,
   saveTrainingOnRanks,
 } from './training/training-on-ranks.ts';
-export type { GroupedPartOptimizer } from './training/sharded-training.ts';
+export type { GroupedPartOptimizer, ShardedTraining } from './training/sharded-training.ts';
 export type { GatheringRanks } from './checkpoint/together.ts';
 export {
   type LanguageModelLossOptions,

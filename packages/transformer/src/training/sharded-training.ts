@@ -1,4 +1,5 @@
 import { type Tensor, defaultGenerator, noGrad, scope } from '@roofline/tensor-core';
+import type { ShardedParameters } from '../checkpoint/sharded-checkpoint.ts';
 import { StoredTensors, refuseMisfits } from '../checkpoint/sharded-parts.ts';
 import {
   type Part,
@@ -23,9 +24,13 @@ import {
   placeOf,
   requireSaved,
 } from './training-file.ts';
-import type { ShardedTraining } from './training-on-ranks.ts';
 
 // The file of a training whose parameters are split over ranks: the one that a single process writes.
+
+/** A model whose parameters are split over ranks, whose states can be had whole: what `fullyShard` of @roofline/collectives gives. */
+export interface ShardedTraining extends ShardedParameters {
+  wholesOf(of: (part: Part) => Tensor | null): Iterable<readonly [name: string, whole: Tensor]>;
+}
 
 /** An optimizer of parts that numbers parameters group by group. */
 export interface GroupedPartOptimizer extends PartOptimizer {

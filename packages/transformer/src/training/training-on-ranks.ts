@@ -9,11 +9,15 @@ import {
   keep,
   scope,
 } from '@roofline/tensor-core';
-import { type ShardedParameters, requireSharded } from '../checkpoint/sharded-checkpoint.ts';
-import type { Part } from '../checkpoint/sharded-state.ts';
+import { requireSharded } from '../checkpoint/sharded-checkpoint.ts';
 import { SafetensorsFile } from '../checkpoint/safetensors.ts';
 import { type GatheringRanks, together } from '../checkpoint/together.ts';
-import { type GroupedPartOptimizer, loadShardedTraining, saveShardedTraining } from './sharded-training.ts';
+import {
+  type GroupedPartOptimizer,
+  type ShardedTraining,
+  loadShardedTraining,
+  saveShardedTraining,
+} from './sharded-training.ts';
 import {
   type SavableOptimizer,
   type SavableState,
@@ -34,11 +38,6 @@ export interface SavableShardedOptimizer {
   readonly group: object;
   stateDict(options: { readonly root: number }): Promise<SavableState | null>;
   loadStateDict(state: SavableState): Promise<void>;
-}
-
-/** A model whose parameters are split over ranks, whose states can be had whole: what `fullyShard` of @roofline/collectives gives. */
-export interface ShardedTraining extends ShardedParameters {
-  wholesOf(of: (part: Part) => Tensor | null): Iterable<readonly [name: string, whole: Tensor]>;
 }
 
 /** What a training on several ranks is made of. */
