@@ -30,6 +30,7 @@ export {
   type FitDType,
   type FitOptions,
   type FitStep,
+  type ParallelTraining,
   type TrainingData,
   type TrainingOptimizer,
   type TrainingScaler,
@@ -54,6 +55,14 @@ export {
   loadTraining,
   saveTraining,
 } from './training/training-file.ts';
+export {
+  type RankTrainingParts,
+  type SavableShardedOptimizer,
+  loadTrainingOnRanks,
+  saveTrainingOnRanks,
+} from './training/training-on-ranks.ts';
+export type { GroupedPartOptimizer, ShardedTraining } from './training/sharded-training.ts';
+export type { GatheringRanks } from './checkpoint/together.ts';
 export {
   type LanguageModelLossOptions,
   type LogitsMode,

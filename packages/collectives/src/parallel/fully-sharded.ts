@@ -2,6 +2,7 @@ import {
   RooflineError,
   type Tensor,
   autocast,
+  checkFunction,
   isBackwardRunning,
   isGradEnabled,
 } from '@roofline/tensor-core';
@@ -105,26 +106,32 @@ export class FullySharded<Model extends ShardableModule> {
    * All parameters whole, in float32, one unit after the other; each is freed when the next is asked for. A collective: all ranks
    * go through all of them.
    */
-  wholeParameters(): Generator<[name: string, parameter: Tensor]> {
-    return this.#wholes('parameters') as Generator<[name: string, parameter: Tensor]>;
+  *wholeParameters(): Generator<[name: string, parameter: Tensor]> {
+    for (const unit of this.#units) yield* eachFreed(unit.wholeParameters());
   }
 
   /** The same of their gradients; null for parameters that are not trained. */
-  wholeGradients(): Generator<[name: string, gradient: Tensor | null]> {
-    return this.#wholes('gradients');
+  *wholeGradients(): Generator<[name: string, gradient: Tensor | null]> {
+    for (const unit of this.#units) {
+      const trained = new Set(unit.trained);
+      const isTrained = new Map(unit.wholes.map(([name, whole]) => [name, trained.has(whole)]));
+      for (const [name, gradient] of eachFreed(unit.wholesOf(({ leaf }) => leaf.grad)))
+        yield [name, isTrained.get(name) ? gradient : null];
+    }
+  }
+
+  /**
+   * The same of whatever else the ranks have of each parameter, such as an optimizer's moments: `of` gives that of a part, of its
+   * size, and null for zeros.
+   */
+  *wholesOf(of: (part: ShardedParameter) => Tensor | null): Generator<[name: string, whole: Tensor]> {
+    checkFunction(`${owner}: wholesOf`, 'what gives the parts', of);
+    for (const unit of this.#units) yield* eachFreed(unit.wholesOf(of));
   }
 
   /** The names and shapes of all parameters, in the order of `wholeParameters`. */
   *shapes(): Generator<[name: string, shape: readonly number[]]> {
     for (const { wholes } of this.#units) for (const [name, { shape }] of wholes) yield [name, shape];
-  }
-
-  *#wholes(what: 'parameters' | 'gradients'): Generator<[string, Tensor | null]> {
-    for (const unit of this.#units)
-      for (const [name, tensor] of unit.wholeOf(what)) {
-        yield [name, tensor];
-        tensor?.dispose();
-      }
   }
 
   /** What is gathered together: the names of its parameters, and the elements that travel, gaps among them. */
@@ -238,6 +245,14 @@ export function fullyShard<Model extends ShardableModule>(
   options: FullyShardOptions = {},
 ): FullySharded<Model> {
   return new FullySharded(model, mesh, options);
+}
+
+/** The same, each disposed when the next is asked for. */
+function* eachFreed(wholes: Iterable<[string, Tensor]>): Generator<[string, Tensor]> {
+  for (const whole of wholes) {
+    yield whole;
+    whole[1].dispose();
+  }
 }
 
 /** The modules in the order of the model, each with its unit. */

@@ -2,9 +2,10 @@ import { initProcessGroup } from '@roofline/collectives';
 import { device as openDevice } from '@roofline/tensor-core';
 import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks } from '../../measuring/timing.ts';
+import { sendRankEvent } from '../../runner/rank-lines.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
-import { sendRankEvent } from './rank-lines.ts';
+import type { RankEvent } from './rank-event.ts';
 import { rankModelOf } from './rank-model.ts';
 import { RankTraining, type StepSample } from './rank-training.ts';
 import type { RankResult } from './result.ts';
@@ -33,7 +34,7 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const memory = training.firstStep();
   const { warmup, steps } = settings;
   const report = (done: number, total: number, name = '') => {
-    if (rank === 0) sendRankEvent({ type: 'progress', done, total, name });
+    if (rank === 0) sendRankEvent<RankEvent>({ type: 'progress', done, total, name });
   };
   const runSteps = stepRunner(report, { warmup, steps });
   const run = (count: number) => runSteps(count, () => training.sample());
@@ -56,6 +57,6 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
     ...{ bucketBytes, copiedBytes, parameterCount, threads, profiledPass },
     peer: peer ? await peer.finish() : null,
   };
-  sendRankEvent({ type: 'result', result });
+  sendRankEvent<RankEvent>({ type: 'result', result });
   group.dispose();
 }

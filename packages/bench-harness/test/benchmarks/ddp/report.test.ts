@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ddpBenchmark } from '../../../src/benchmarks/ddp/benchmark.ts';
 import { joinRanks } from '../../../src/benchmarks/ddp/measure.ts';
 import { type DdpCell, ddpSweep } from '../../../src/benchmarks/ddp/parameters.ts';
-import { readRankEvent } from '../../../src/benchmarks/ddp/rank-lines.ts';
+import { readRankEvent } from '../../../src/runner/rank-lines.ts';
 import { overlapOf } from '../../../src/benchmarks/ddp/overlap.ts';
 import type { ProfiledPass, RankResult } from '../../../src/benchmarks/ddp/result.ts';
 import { ddpTrace } from '../../../src/benchmarks/ddp/write-traces.ts';

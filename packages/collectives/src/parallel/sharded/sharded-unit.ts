@@ -263,27 +263,37 @@ export class ShardedUnit {
     this.#gradients = null;
   }
 
-  /** All ranks' pieces of the parameters, or of their gradients, in float32. Null for gradients that there are none of. */
-  *wholeOf(what: 'parameters' | 'gradients'): Generator<[name: string, tensor: Tensor | null]> {
-    const piece = what === 'parameters' ? this.#piece : this.#gradientPiece();
-    const flat = noGrad(() => allGather(piece, this.#options.shard));
+  /** All ranks' pieces of the parameters, in float32. */
+  *wholeParameters(): Generator<[name: string, tensor: Tensor]> {
+    yield* this.#gatheredOf(this.#piece);
+  }
+
+  /** The same of what `of` gives for each of this rank's parts; zeros for null. */
+  *wholesOf(of: (parameter: ShardedParameter) => Tensor | null): Generator<[name: string, tensor: Tensor]> {
+    const piece = this.#pieceOf(of);
     try {
-      for (const { name, whole, start } of this.#places) {
-        const hasNone = what === 'gradients' && !whole.requiresGrad;
-        yield [name, hasNone ? null : noGrad(() => viewOf(flat, start, whole.shape))];
-      }
+      yield* this.#gatheredOf(piece);
     } finally {
-      flat.dispose();
-      if (piece !== this.#piece) piece.dispose();
+      piece.dispose();
     }
   }
 
-  #gradientPiece(): Tensor {
+  *#gatheredOf(piece: Tensor): Generator<[name: string, tensor: Tensor]> {
+    const flat = noGrad(() => allGather(piece, this.#options.shard));
+    try {
+      for (const { name, whole, start } of this.#places)
+        yield [name, noGrad(() => viewOf(flat, start, whole.shape))];
+    } finally {
+      flat.dispose();
+    }
+  }
+
+  #pieceOf(of: (parameter: ShardedParameter) => Tensor | null): Tensor {
     return noGrad(() => {
       const piece = keep(zeros([this.#pieceSize], { device: this.device }));
-      for (const { name, leaf } of this.parameters) {
-        const { grad } = leaf;
-        if (grad) scope(() => copyInPlace(this.#partOf(piece, name, leaf.size), grad));
+      for (const parameter of this.parameters) {
+        const part = of(parameter);
+        if (part) scope(() => copyInPlace(this.#partOf(piece, parameter.name, parameter.leaf.size), part));
       }
       return piece;
     });
