@@ -50,8 +50,10 @@ export function libraryTokenizer({ file, json, config, endOfText }: TokenizerPar
 }
 
 function decode(library: Library, tokens: readonly number[]): string {
-  if (tokens.length === 0) return '';
-  return library.decode([...tokens], { skip_special_tokens: true, clean_up_tokenization_spaces: false });
+  // A model may draw ids that only fill up its vocabulary.
+  const known = tokens.filter((token) => library.id_to_token(token) !== undefined);
+  if (known.length === 0) return '';
+  return library.decode(known, { skip_special_tokens: true, clean_up_tokenization_spaces: false });
 }
 
 /** The texts of the vocabulary, and of those that are looked for in a text before all else. */
