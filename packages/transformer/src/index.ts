@@ -122,7 +122,12 @@ export { StateError, type StateMatch, type StateMatchOptions } from './module/st
 export { SwiGLU, type SwiGLUOptions } from './layers/swiglu.ts';
 export { type NamedTensors, loadTensors, saveTensors } from './checkpoint/tensor-file.ts';
 export { TokenFile, isTokenFile } from './data/token-file.ts';
-export { type TokenDType, TokenFileError, type TokenFileHeader } from './data/token-file-header.ts';
+export {
+  type TokenDType,
+  TokenFileError,
+  type TokenFileHeader,
+  type TokenFileMetadata,
+} from './data/token-file-header.ts';
 export { TokenLoader, type TokenLoaderOptions, type TokenLoaderState } from './data/token-loader.ts';
 export { type TokenSource, byteTokens } from './data/token-source.ts';
 export type { TokenWindows } from './data/token-windows.ts';

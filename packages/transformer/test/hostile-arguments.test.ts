@@ -309,8 +309,8 @@ const table: HostileTable = {
   'TokenFile#close': { args: () => [new transformer.TokenFile(tokenFile())], undo },
   isTokenFile: { args: () => [tokenFile()], named: `isTokenFile|${missingTokens}`, undo },
   writeTokens: {
-    args: () => [path, [[1, 2]], { vocabularySize: 3, onRestart: () => {} }],
-    legal: { 0: 'a', '2.vocabularySize': '5', '2.onRestart': 'undefined fn' },
+    args: () => [path, [[1, 2]], { vocabularySize: 3, metadata: {}, onRestart: () => {} }],
+    legal: { 0: 'a', '2.vocabularySize': '5', '2.metadata': 'undefined {}', '2.onRestart': 'undefined fn' },
     undo,
   },
   'new SafetensorsError': error,

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { TokenSource } from '@roofline/transformer';
+import { TokenFile, type TokenSource } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
 import { type PreparedDevice, openDevice, prepareDevice } from '../device/prepare-device.ts';
 import { type RankBackend, chooseBackend, requireBackend } from '../device/require-backend.ts';
@@ -9,6 +9,7 @@ import { chooseModels, modelFlags } from '../model/flags.ts';
 import type { NamedModel } from '../model/shape.ts';
 import { lockFolder } from '../records/folder-lock.ts';
 import { makeWritable } from '../records/results-folder.ts';
+import { keepTokenizer } from '../tokenize/kept-tokenizer.ts';
 import { type Checkpoint, checkpointsIn, findCheckpoint, setAsideAfter } from './run-folder.ts';
 import {
   type ChangedSettings,
@@ -58,6 +59,8 @@ export async function prepareTraining(
   progress.clear();
   if (checkpoint !== null) tellHowItGoesOn(checkpoint, changes);
   if (backend !== null) tellRanks(settings, backend);
+  const ofTokenizer = source instanceof TokenFile ? keepTokenizer(source.metadata, folder) : null;
+  if (ofTokenizer !== null) tellSentence(ofTokenizer);
   const ofSchedule = scheduleInWords(settings);
   if (ofSchedule !== null) tellSentence(ofSchedule);
   const peakFlopsPerSecond = prepared.ceilings?.matmulFlopsPerSecond[settings.dtype] ?? null;
