@@ -5,8 +5,12 @@ import { buildStubs, compilerNote, hasCompiler } from '../support/stub-nccl.ts';
 const allRight = { code: 0, stdout: 'all right\n', stderr: '' };
 
 describe.skipIf(!hasGloo)(`layers divided over ranks, by Gloo${glooNote}`, () => {
-  it.each([1, 2, 4])('%i ranks', async (size) => {
-    for (const { code, stdout, stderr } of await runRanks('tensor-parallel', size, ['gloo']))
+  it.each([
+    [1, []],
+    [2, []],
+    [4, ['gradients', 'training', 'axes', 'errors']],
+  ])('%i ranks', async (size, scenarios) => {
+    for (const { code, stdout, stderr } of await runRanks('tensor-parallel', size, ['gloo', ...scenarios]))
       expect({ code, stdout, stderr }).toEqual(allRight);
   });
 });
