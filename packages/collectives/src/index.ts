@@ -29,6 +29,8 @@ export {
   ShardedOptimizer,
   type StateOptions,
 } from './parallel/sharded-optimizer.ts';
+export { parallelize } from './parallel/tensor/parallelize.ts';
+export type { TensorParallel } from './parallel/tensor/tensor-parallel.ts';
 export { type ReductionOptions, allReduce } from './ops/all-reduce.ts';
 export { allToAll } from './ops/all-to-all.ts';
 export { broadcast, reduce } from './ops/broadcast.ts';

@@ -1,6 +1,7 @@
 // Is alone in a process: its calls write variables of the environment.
 import { SGD } from '@roofline/optim';
 import { RooflineError, ones, zeros } from '@roofline/tensor-core';
+import { TransformerLM } from '@roofline/transformer';
 import { expect, it } from 'vitest';
 import {
   type HostileTable,
@@ -117,6 +118,16 @@ const table: HostileTable = {
       '2': 'undefined {}',
       ...Object.fromEntries(shardOptions.map((name) => [`2.${name}`, 'undefined'])),
     },
+  },
+  parallelize: {
+    args: () => [
+      new TransformerLM({
+        ...{ vocabularySize: 2, contextLength: 2, modelDimension: 4, feedForwardDimension: 2 },
+        ...{ layers: 1, heads: 2 },
+      }),
+      group(),
+    ],
+    whole: [0],
   },
   'new Mesh': exempt('private: create() makes it'),
   'Mesh.create': { args: () => [group(), { replicate: 1, shard: 2 }] },

@@ -131,6 +131,6 @@ export {
 export { TokenLoader, type TokenLoaderOptions, type TokenLoaderState } from './data/token-loader.ts';
 export { type TokenSource, byteTokens } from './data/token-source.ts';
 export type { TokenWindows } from './data/token-windows.ts';
-export { TransformerLM, type TransformerOptions } from './model/transformer-lm.ts';
+export { type HeadLoss, TransformerLM, type TransformerOptions } from './model/transformer-lm.ts';
 export { type WriteTokensOptions, writeTokens } from './data/write-tokens.ts';
 export { deferWeights } from './module/building.ts';

@@ -105,6 +105,7 @@ const table: HostileTable = {
     legal: { 2: 'undefined {}', '2.strict': 'undefined' },
   },
   'Module#within': exempt('protected: modules run what they calculate by it'),
+  'Module#wrap': { args: () => [model(), (run: () => unknown) => run()], legal: { 1: 'fn' } },
   'Module#zeroGrad': { args: () => [model()] },
   'Module#dispose': { args: () => [model()] },
   'new Linear': {

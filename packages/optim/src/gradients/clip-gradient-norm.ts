@@ -166,9 +166,10 @@ function normAlone(gradients: Tensor[]): Normed {
 }
 
 function normOverRanks(parameters: Iterable<Tensor>, ranks: GradientRanks): Normed {
-  const { gradients, device } = gradientsOfRank('clipGradientNorm', parameters);
+  const counts = ranks.counts?.bind(ranks);
+  const { gradients, counted, device } = gradientsOfRank('clipGradientNorm', parameters, counts);
   const norm = () => {
-    const own = gradients.length > 0 ? applyOne(globalNorm, gradients, undefined) : zeros([], { device });
+    const own = counted.length > 0 ? applyOne(globalNorm, counted, undefined) : zeros([], { device });
     const squares = mul(own, own);
     ranks.sum(squares);
     return sqrt(squares);

@@ -9,6 +9,8 @@ export interface GradientRanks {
   sum(x: Tensor): void;
   /** Replaces `x` by the largest of all ranks. */
   max(x: Tensor): void;
+  /** Whether this rank counts a parameter's gradient in the norm, of those that several ranks have alike one. Default: all of them. */
+  counts?(parameter: Tensor): boolean;
 }
 
 /** Throws a RooflineError (code ARGUMENT), which names `owner`, for what are no ranks. */

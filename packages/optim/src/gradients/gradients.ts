@@ -33,15 +33,28 @@ export function gradientsOf(owner: string, parameters: Iterable<Tensor>): Tensor
   throw new RooflineError('GRADIENT', `${owner}: no parameter has a gradient; run backward first.`);
 }
 
-/** The same of one of several ranks, which may have no gradient, and the device that its parameters are on. */
+/** Gradients of one of several ranks, which may have none. */
+interface GradientsOfRank {
+  readonly gradients: Tensor[];
+  /** Those that this rank counts; see `GradientRanks.counts`. */
+  readonly counted: Tensor[];
+  /** That the parameters are on. */
+  readonly device: Device;
+}
+
+/** The same of one of several ranks. */
 export function gradientsOfRank(
   owner: string,
   parameters: Iterable<Tensor>,
-): { readonly gradients: Tensor[]; readonly device: Device } {
+  counts: (parameter: Tensor) => boolean = () => true,
+): GradientsOfRank {
   const list = listOf(owner, parameters);
   if (list.length === 0)
     throw new RooflineError('PARAMETERS', `${owner}: there are no parameters; pass sharded.parameters().`);
-  return { gradients: withGradients(owner, list).map(({ grad }) => grad!), device: list[0]!.device };
+  const trained = withGradients(owner, list);
+  const gradients = trained.map(({ grad }) => grad!);
+  const counted = gradients.filter((_, i) => counts(trained[i]!));
+  return { gradients, counted, device: list[0]!.device };
 }
 
 /** Each parameter once. */

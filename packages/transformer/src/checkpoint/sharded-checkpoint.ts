@@ -17,9 +17,16 @@ import { type GatheringRanks, together } from './together.ts';
 import { checkMetadata, SafetensorsError } from './safetensors-header.ts';
 import { type TensorSource, writeSafetensors } from './safetensors.ts';
 import { type PartPlace, StoredTensors, placesKey, refuseMisfits } from './sharded-parts.ts';
-import { type Part, type PartOptimizer, loadParts, stateKey, stateOfParts } from './sharded-state.ts';
+import {
+  type Part,
+  type PartOptimizer,
+  loadParts,
+  placeOf,
+  stateKey,
+  stateOfParts,
+} from './sharded-state.ts';
 
-/** What a sharded checkpoint is of: what `fullyShard` of @roofline/collectives gives. */
+/** What a sharded checkpoint is of: what `fullyShard` or `parallelize` of @roofline/collectives gives. */
 export interface ShardedParameters {
   readonly module: AnyModule;
   readonly group: GatheringRanks;
@@ -170,9 +177,10 @@ function writeWhole(
 /** The parts of one rank, and of its optimizer's state, in a file that says where each belongs. */
 function writeParts(sharded: ShardedParameters, path: string, optimizer: PartOptimizer | undefined): void {
   const places: Record<string, PartPlace> = {};
-  const sources = [...sharded.parts()].map(({ name, shape, start, end, leaf }): TensorSource => {
-    places[name] = { shape, start, end };
-    return sourceOf(name, leaf);
+  const own = [...sharded.parts()].filter(({ isCopy }) => !isCopy);
+  const sources = own.map((part): TensorSource => {
+    places[part.name] = placeOf(part);
+    return sourceOf(part.name, part.leaf);
   });
   if (!optimizer) {
     writeSafetensors(path, sources, { [placesKey]: JSON.stringify(places) });
@@ -252,7 +260,7 @@ export function requireSharded(owner: string, sharded: ShardedParameters): void 
   if (isSharded) return;
   throw new RooflineError(
     'ARGUMENT',
-    `${owner}: takes what fullyShard() gave, not ${describeValue(sharded)}.`,
+    `${owner}: takes what fullyShard() or parallelize() gave, not ${describeValue(sharded)}.`,
   );
 }
 

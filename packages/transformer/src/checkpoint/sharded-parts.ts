@@ -1,21 +1,15 @@
-import {
-  type Device,
-  type Tensor,
-  copyInPlace,
-  fromBytes,
-  noGrad,
-  scope,
-  slice,
-} from '@roofline/tensor-core';
+import { type Device, type Tensor, copyInPlace, fromBytes, noGrad, scope } from '@roofline/tensor-core';
 import type { SafetensorsEntry } from './safetensors-header.ts';
 import { SafetensorsFile } from './safetensors.ts';
 import { StateError } from '../module/state.ts';
 
-/** Which elements of a flattened tensor of `shape` a part holds. */
+/** Which elements of a flattened tensor of `shape`, or of a box of it, a part holds. */
 export interface PartPlace {
   readonly shape: readonly number[];
   readonly start: number;
   readonly end: number;
+  /** The elements along one dimension that a division over ranks has, as of tensor parallel layers. */
+  readonly box?: { readonly dimension: number; readonly from: number; readonly to: number };
 }
 
 interface StoredPart extends PartPlace {
@@ -59,26 +53,28 @@ export class StoredTensors {
   }
 
   /** Why elements of a tensor cannot be read; null where they can. */
-  misfit(name: string, { shape, start, end }: PartPlace): string | null {
+  misfit(name: string, place: PartPlace): string | null {
+    const { shape, start, end } = place;
     const parts = this.#parts.get(name);
     if (!parts) return `there is no "${name}"`;
     const [{ shape: stored }] = parts as [StoredPart];
     if (JSON.stringify(stored) !== JSON.stringify(shape))
       return `"${name}" is [${stored.join(', ')}], the model's [${shape.join(', ')}]`;
     let missing = end - start;
-    for (const part of parts) missing -= Math.max(0, Math.min(end, part.end) - Math.max(start, part.start));
+    for (const part of parts) for (const { length } of overlapsOf(part, place)) missing -= length;
     return missing === 0 ? null : `"${name}" lacks ${missing} of the elements ${start} to ${end}`;
   }
 
-  /** Copies elements of a tensor into `target`, one-dimensional. */
-  read(name: string, { start, end }: PartPlace, target: Tensor): void {
-    for (const { file, entry, ...part } of this.#parts.get(name)!) {
-      const [from, to] = [Math.max(start, part.start), Math.min(end, part.end)];
-      if (from >= to) continue;
-      const bytesEach = entry.byteLength / (part.end - part.start);
-      const bytes = file.readRange(name, (from - part.start) * bytesEach, (to - from) * bytesEach);
-      copyBytes(bytes, entry, slice(target, 0, from - start, to - start), target.device);
-    }
+  /** Copies elements of a tensor into `target`, which has as many. */
+  read(name: string, place: PartPlace, target: Tensor): void {
+    const parts = this.#parts.get(name)!;
+    const [{ entry, ...first }] = parts as [StoredPart];
+    const bytesEach = entry.byteLength / (first.end - first.start);
+    const bytes = new Uint8Array((place.end - place.start) * bytesEach);
+    for (const part of parts)
+      for (const { inStored, inWanted, length } of overlapsOf(part, place))
+        bytes.set(part.file.readRange(name, inStored * bytesEach, length * bytesEach), inWanted * bytesEach);
+    copyBytes(bytes, entry, target, target.device);
   }
 
   close(): void {
@@ -87,6 +83,51 @@ export class StoredTensors {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+}
+
+/** Neighbouring elements of a tensor: where they begin in the part that holds them, and in the flattened tensor. */
+interface Run {
+  readonly inPart: number;
+  readonly inTensor: number;
+  readonly length: number;
+}
+
+/** The elements of a part in runs, in order. Those of a box are in one for each row of the dimensions before its own. */
+function runsOf({ shape, start, end, box }: PartPlace): Run[] {
+  if (!box) return [{ inPart: 0, inTensor: start, length: end - start }];
+  const inner = shape.slice(box.dimension + 1).reduce((product, length) => product * length, 1);
+  const [width, pitch] = [(box.to - box.from) * inner, shape[box.dimension]! * inner];
+  const runs: Run[] = [];
+  for (let at = start; at < end;) {
+    const [row, column] = [Math.floor(at / width), at % width];
+    const length = Math.min(end - at, width - column);
+    runs.push({ inPart: at - start, inTensor: row * pitch + box.from * inner + column, length });
+    at += length;
+  }
+  return runs;
+}
+
+/** What a stored part has of the elements that are wanted. */
+function* overlapsOf(
+  stored: PartPlace,
+  wanted: PartPlace,
+): Generator<{ readonly inStored: number; readonly inWanted: number; readonly length: number }> {
+  const [theirs, ours] = [runsOf(stored), runsOf(wanted)];
+  for (let i = 0, j = 0; i < theirs.length && j < ours.length;) {
+    const [a, b] = [theirs[i]!, ours[j]!];
+    const [from, to] = [
+      Math.max(a.inTensor, b.inTensor),
+      Math.min(a.inTensor + a.length, b.inTensor + b.length),
+    ];
+    if (from < to)
+      yield {
+        inStored: a.inPart + from - a.inTensor,
+        inWanted: b.inPart + from - b.inTensor,
+        length: to - from,
+      };
+    if (to === a.inTensor + a.length) i++;
+    else j++;
   }
 }
 

@@ -4,8 +4,10 @@ import { type PartPlace, type StoredTensors, refuseMisfits } from './sharded-par
 /** This rank's part of a parameter. */
 export interface Part extends PartPlace {
   readonly name: string;
-  /** One-dimensional, float32. */
+  /** Its elements. */
   readonly leaf: Tensor;
+  /** Whether another rank has the same, and writes it. Default: it is this rank's alone. */
+  readonly isCopy?: boolean;
 }
 
 /** Tensors and text of an optimizer: those of a parameter end with its number, and lists have an entry for each. */
@@ -34,6 +36,11 @@ export const nameOf = (what: string, parameter: string) => `optimizer.${what}/${
 /** The other way round. */
 export const whatOf = (name: string) => /^optimizer\.(.*?)\//.exec(name)?.[1] ?? null;
 
+/** Where a part belongs, as its file says it. */
+export function placeOf({ shape, start, end, box }: PartPlace): PartPlace {
+  return { shape, start, end, ...(box && { box }) };
+}
+
 /** The parts in the order of the optimizer's parameters; null for what is none of them. */
 function inOrder(optimizer: PartOptimizer, parts: Iterable<Part>): (Part | null)[] {
   const byLeaf = new Map([...parts].map((part) => [part.leaf, part]));
@@ -51,9 +58,8 @@ export function stateOfParts(
   for (const [key, tensor] of Object.entries(tensors)) {
     const [, what, number] = /^(.*)\.(\d+)$/.exec(key)!;
     const part = ordered[Number(number)];
-    if (!part) continue;
-    const { name, shape, start, end } = part;
-    named.set(nameOf(what!, name), { shape, start, end, tensor });
+    if (!part || part.isCopy) continue;
+    named.set(nameOf(what!, part.name), { ...placeOf(part), tensor });
   }
   const texts: { common: Record<string, string>; ofParameters: Record<string, Record<string, unknown>> } = {
     common: {},
@@ -93,7 +99,7 @@ export function loadParts(
   noGrad(() =>
     scope(() => {
       const tensors = wanted.map(({ key, name, part }) => {
-        const tensor = keep(zeros([part.end - part.start], { device: part.leaf.device }));
+        const tensor = keep(zeros(part.leaf.shape, { device: part.leaf.device }));
         stored.read(name, part, tensor);
         return [key, tensor] as const;
       });

@@ -50,6 +50,12 @@ export interface TransformerOptions {
 }
 
 /**
+ * The mean cross entropy of a head of one's own, of what `features` gave and targets [B, T]: a scalar. `chunked` asks that the logits
+ * of all tokens be never there at once.
+ */
+export type HeadLoss = (features: Tensor, targets: Tensor, logits: 'whole' | 'chunked') => Tensor;
+
+/**
  * A decoder-only language model: embeddings, pre-norm blocks, a last norm and a head, whose weights are its own or
  * the embeddings'. Ids, int32 or int64 [B, T], to logits [B, T, vocabulary]. With a cache, ids are the tokens
  * after those that it holds; run it in noGrad. Parameters are named as in Stanford's cs336_basics.
@@ -72,6 +78,8 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
   readonly layers: readonly TransformerBlock[];
   readonly lnFinal: RMSNorm | LayerNorm;
   readonly lmHead: Linear;
+  /** What `languageModelLoss` calls in place of the head and `crossEntropy`; null, as initially, for these. */
+  headLoss: HeadLoss | null = null;
   readonly #positions: RotaryEmbedding | null;
   readonly #recompute: RecomputePolicy;
 
@@ -108,7 +116,7 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
     return this.lmHead.forward(this.#featuresOf(ids, cache));
   }
 
-  /** What the head makes logits of: the last norm's output [B, T, d] of ids [B, T]. */
+  /** What the head makes logits of: the last norm's output [B, T, d] of ids [B, T], or what `headLoss` takes instead. */
   features(ids: Tensor): Tensor {
     return this.within(() => this.#featuresOf(ids));
   }

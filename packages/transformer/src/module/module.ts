@@ -3,6 +3,7 @@ import {
   RooflineError,
   Tensor,
   checkFlag,
+  checkFunction,
   checkObject,
   checkOptions,
   checkText,
@@ -31,6 +32,9 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   #name = '';
   #training = true;
   readonly #readTraining = () => this.#training;
+  /** What `forward` runs. */
+  #calculation = (...inputs: Inputs): Output => this.compute(...inputs);
+  readonly #readCalculation = () => this.#calculation;
   /** What gives each of its parameters and children; null before the first call. */
   #partReads: readonly (() => unknown)[] | null = null;
 
@@ -39,7 +43,18 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
 
   /** Runs the module in a scope and in a range of its name: its property's in its parent, or its class's. */
   forward(...inputs: Inputs): Output {
-    return this.within(() => this.compute(...inputs));
+    return this.within(() => dependOn(this.#readCalculation)(...inputs));
+  }
+
+  /**
+   * Has `forward` run `around` in place of the calculation, in the module's scope and range; `around` gets the calculation to call,
+   * with these inputs or others. A later one goes around those before. `parallelize` of @roofline/collectives divides layers so.
+   */
+  wrap(around: (calculation: (...inputs: unknown[]) => unknown, ...inputs: unknown[]) => unknown): void {
+    checkFunction('wrap', 'what goes around the calculation', around);
+    const own = this.#calculation;
+    const calculation = (...inputs: unknown[]) => own(...(inputs as unknown as Inputs));
+    this.#calculation = (...inputs) => around(calculation, ...inputs) as Output;
   }
 
   /** Runs a calculation of the module as `forward` runs its whole one. */

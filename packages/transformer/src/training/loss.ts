@@ -59,6 +59,11 @@ export function languageModelLoss(
   return scope(() => {
     const rows = (x: Tensor, columns: number) => reshape(x, [targets.size, columns]);
     const flatTargets = reshape(targets, [targets.size]);
+    const ownLoss = dependOn(() => model.headLoss);
+    if (ownLoss !== null) {
+      const features = model.features(ids);
+      return range('loss', () => ownLoss(features, targets, logits));
+    }
     if (logits === 'whole') {
       const all = model.forward(ids);
       return range('loss', () => crossEntropy(rows(all, vocabularySize), flatTargets));
