@@ -30,6 +30,11 @@ interface Sweep<
    * before the first cell.
    */
   flashAttention?(cell: Cell, settings: Settings): AttentionShape | null;
+  /**
+   * Whether the process of a cell may go on with the next: its `measure` frees what it makes, and is about a process that runs, not
+   * about one that starts. Without it each cell has its own. A sweep says whether it makes use of it.
+   */
+  sharesProcess?(cell: Cell, settings: Settings): boolean;
 }
 
 /** The parameters of a cell, each declared; or its schema, for cells of several kinds. */

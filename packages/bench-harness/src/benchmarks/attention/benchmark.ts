@@ -21,6 +21,7 @@ export const attentionBenchmark = defineBenchmark({
   result: attentionResult,
   flashAttention: ({ attention, batch, headDimension, sequence, dtype }) =>
     attention === 'flash' ? { batch, heads: 1, headDimension, sequence, dtype } : null,
+  sharesProcess: () => true,
   samplesMs: (result) => bothPasses(result).deviceMs,
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: (_, cell) => ({ phases: attentionWork({ ...cell, heads: 1 }, 'both'), dtype: cell.dtype }),

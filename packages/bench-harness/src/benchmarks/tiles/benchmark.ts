@@ -9,6 +9,7 @@ export const tilesBenchmark = defineBenchmark({
   ...tileSweep,
   cellParameters: tileParameters,
   result: tileResult,
+  sharesProcess: () => true,
   samplesMs: (result) => (result.status === 'ok' ? result.samplesMs : []),
   table: tileTable,
   findings: [tileFindings],
