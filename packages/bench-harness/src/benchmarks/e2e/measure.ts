@@ -49,8 +49,8 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
     compilation: workload.program?.compilation ?? null,
     eagerInTurn: hasEager ? collectSteps(eagerSteps) : null,
   };
-  if (!isApart) return { ...ofOurs, peer: contender ? await contender.finish() : null };
   workload.dispose();
+  if (!isApart) return { ...ofOurs, peer: contender ? await contender.finish() : null };
   device.emptyCache();
   const alone = await start();
   for (const count of alternationBlocks(settings.steps)) await alone.run(count);

@@ -43,6 +43,7 @@ export const precisionBenchmark = defineBenchmark({
   ...precisionSweep,
   result: precisionResult,
   describe: describePrecisionCell,
+  sharesProcess: ({ study }, { peer }) => study === 'speed' && peer === null,
   samplesMs: (result) => (result.study === 'speed' ? result.deviceMs : []),
   peakBytes: (result) => (result.study === 'speed' ? result.memory.peakAllocatedBytes : null),
   table: everyFinding,
