@@ -127,12 +127,13 @@ function dataParallelStep(record: CellRecord): MeasuredStep {
   const { localMs } = times;
   const exposedMs = localMs && median(times.synchronizedMs.map((ms, step) => ms - localMs[step]!));
   const isWhole = optimizer === 'whole' || ranks === 1;
+  const updateMs = times.optimizerMs ? median(times.optimizerMs) : 0;
   return {
     ...{ size, shape, context, batch, dtype, attention: 'plain', execution, ranks },
     sharing: record.environment.device.type === 'cpu' ? ranks : 1,
     ...{ optimizer, reduction: ranks === 1 ? 'none' : mode, reductions: bucketBytes.length },
     stepMs: rounded(median(times.stepMs)),
-    computationMs: localMs && isWhole ? rounded(median(localMs) + median(times.optimizerMs)) : null,
+    computationMs: localMs && isWhole ? rounded(median(localMs) + updateMs) : null,
     communicationMs: rounded(median(times.communicationMs)),
     exposedMs: exposedMs === null ? 0 : rounded(Math.max(0, exposedMs)),
     peakBytes: Math.max(...memory.map(({ peakBytes }) => peakBytes)),

@@ -19,9 +19,11 @@ import type { ProfiledPass, RankResult } from './result.ts';
 export type StepSample = { readonly [Name in keyof RankResult['times']]: number };
 
 interface Runs {
-  /** Forward and backward. */
+  /** What is timed with its communication and without: forward and backward, or of programs the whole step. */
   readonly pass: () => void;
-  readonly update: () => void;
+  readonly localPass: () => void;
+  /** Null where it is part of the step's program. */
+  readonly update: (() => void) | null;
   readonly step: () => void;
 }
 
@@ -59,22 +61,16 @@ export class RankTraining {
 
   #runsOf(execution: DdpCell['execution']): Runs {
     const { optimizer } = this.#trained;
-    const runs: Runs = {
-      pass: () => this.#backward(),
-      update: () => optimizer.step(),
-      step: () => {
-        this.#backward();
-        optimizer.step();
-        optimizer.zeroGrad();
-      },
+    const pass = () => this.#backward();
+    const step = () => {
+      pass();
+      optimizer.step();
+      optimizer.zeroGrad();
     };
-    if (execution === 'eager') return runs;
-    const options = { autotune: execution === 'autotuned' };
-    return {
-      pass: compile(runs.pass, options),
-      update: compile(runs.update, options),
-      step: compile(runs.step, options),
-    };
+    if (execution === 'eager') return { pass, localPass: pass, update: () => optimizer.step(), step };
+    const compiled = () => compile(step, { autotune: execution === 'autotuned' });
+    const program = compiled();
+    return { pass: program, localPass: compiled(), update: null, step: program };
   }
 
   /** Bytes of each reduction of a step. */
@@ -94,27 +90,22 @@ export class RankTraining {
     return { builtBytes: this.#builtBytes, beforeStepBytes, afterStepBytes };
   }
 
-  /** Each of the times once, all ranks beginning together; `localMs` is 0 where there is no pass without communication. */
+  /** Each of the times once, all ranks beginning together; 0 where `timed` says that there is none. */
   sample(): StepSample {
     const { optimizer, alone } = this.#trained;
-    const localMs = alone ? this.#time(() => alone(() => this.#pass())) : 0;
+    const localMs = alone ? this.#time(() => alone(() => this.#begin(this.#run.localPass))) : 0;
     optimizer.zeroGrad();
-    const synchronizedMs = this.#time(() => this.#pass());
-    const optimizerMs = this.#time(() => this.#run.update());
+    const synchronizedMs = this.#time(() => this.#begin(this.#run.pass));
+    const optimizerMs = this.#run.update ? this.#time(this.#run.update) : 0;
     optimizer.zeroGrad();
-    const stepMs = this.#time(() => this.#step());
+    const stepMs = this.#time(() => this.#begin(this.#run.step));
     const communicationMs = scope(() => this.#time(this.#trained.communication()));
     return { localMs, synchronizedMs, optimizerMs, stepMs, communicationMs };
   }
 
-  /** Whether `sample` times passes without communication. */
-  get hasLocalPasses(): boolean {
-    return this.#trained.alone !== null;
-  }
-
-  #step(): void {
-    this.#trained.beginPass();
-    this.#run.step();
+  /** Which of `sample`'s times there are. */
+  get timed(): { readonly [Name in 'localMs' | 'optimizerMs']: boolean } {
+    return { localMs: this.#trained.alone !== null, optimizerMs: this.#run.update !== null };
   }
 
   /** One pass with its communication, as the profiler sees it when it has warmed up. */
@@ -123,18 +114,15 @@ export class RankTraining {
     for (const _ of ['warm-up', 'counts']) {
       this.#device.synchronize();
       this.#group.barrier().wait();
-      passes.push(await profilePass(() => this.#pass()));
+      passes.push(await profilePass(() => this.#begin(this.#run.pass)));
       this.#trained.optimizer.zeroGrad();
     }
     return passes.at(-1)!;
   }
 
-  #pass(): void {
+  #begin(run: () => void): void {
     this.#trained.beginPass();
-    this.#run.pass();
-    // On the CPU a program leaves the last reductions to whoever asks for their memory.
-    if (this.#cell.execution !== 'eager')
-      for (const { grad } of this.#trained.model.parameters()) void grad?.address;
+    run();
   }
 
   #backward(): void {

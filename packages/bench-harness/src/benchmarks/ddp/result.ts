@@ -6,11 +6,15 @@ import { packedProfile } from '../profile/packed-profile.ts';
 const rankTimes = z.object({
   /** Forward, backward with its communication, and the optimizer's step, as one: as PyTorch's is timed. */
   stepMs: sampleList,
-  /** Forward and backward alone, with communication and, in turn with that, without. */
+  /**
+   * Forward and backward alone, of compiled cells the whole step, which is one program: with communication and, in turn
+   * with that, without.
+   */
   synchronizedMs: sampleList,
   /** Null for sharded parameters, which no pass can do without gathering. */
   localMs: sampleList.nullable(),
-  optimizerMs: sampleList,
+  /** Null for compiled cells, whose update is part of the step's program. */
+  optimizerMs: sampleList.nullable(),
   /** The same reductions with nothing running alongside. */
   communicationMs: sampleList,
 });
@@ -32,7 +36,7 @@ const peerTimes = z
   ])
   .nullable();
 
-/** A forward and backward pass as one rank's profiler saw it. */
+/** A forward and backward pass, of compiled cells a step, as one rank's profiler saw it. */
 const profiledPass = z.discriminatedUnion('status', [
   z.object({
     status: z.literal('ok'),

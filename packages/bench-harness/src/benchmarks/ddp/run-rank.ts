@@ -51,7 +51,12 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const { bucketBytes, copiedBytes, parameterCount } = training;
   const profiledPass = await training.profile();
   const measured = samplesOf(samples);
-  const times = { ...measured, localMs: training.hasLocalPasses ? measured.localMs : null };
+  const { timed } = training;
+  const times = {
+    ...measured,
+    localMs: timed.localMs ? measured.localMs : null,
+    optimizerMs: timed.optimizerMs ? measured.optimizerMs : null,
+  };
   const result: RankResult = {
     ...{ rank, times, memory: { ...memory, peakBytes } },
     ...{ bucketBytes, copiedBytes, parameterCount, threads, profiledPass },

@@ -9,7 +9,8 @@ export type MeasuredDdp = Measured<DdpCell, DdpResult>;
 
 /** What follows from one cell's samples: medians over the steps, in milliseconds, each by its slowest rank. */
 export interface DdpTimes {
-  readonly optimizerMs: number;
+  /** Null for compiled cells, whose update is part of the step's program. */
+  readonly optimizerMs: number | null;
   /** All reductions of a step, alone. */
   readonly communicationMs: number;
   /**
@@ -37,7 +38,7 @@ export const timesOf = workedOut(({ result, cell: { worldSize, mode } }: Measure
   const isAlone = worldSize === 1;
   return {
     ...{ communicationMs, exposedMs, gradientBytes },
-    optimizerMs: median(times.optimizerMs),
+    optimizerMs: times.optimizerMs && median(times.optimizerMs),
     savedShare: isAlone || exposedMs === null ? null : 1 - exposedMs / communicationMs,
     peerMs: peer?.status === 'ok' ? median(peer.stepMs) : null,
     busGigabytesPerSecond:
