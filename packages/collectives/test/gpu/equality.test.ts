@@ -11,9 +11,13 @@ describe('several GPUs give the results of one', () => {
     ['data-parallel', 4],
     ['sharded-optimizer', 2],
     ['sharded-optimizer', 4],
+    ['tensor-parallel', 2],
+    ['tensor-parallel', 4],
   ] as const)('%s, %i ranks', { timeout: 180_000, concurrent: true }, async ([script, size], { skip }) => {
     skip(count < size, `${count} GPUs`);
-    for (const { code, stdout, stderr } of await runRanks(script, size, ['nccl']))
+    for (const { code, stdout, stderr } of await runRanks(script, size, [
+      script === 'tensor-parallel' ? 'real' : 'nccl',
+    ]))
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });
 });
