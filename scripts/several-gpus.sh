@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests and measures NCCL between the GPUs of one machine: scripts/several-gpus.sh RANKS FOLDER [STEP ...]
 #
-# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter, -ddp and -ddp-compiled. Every step has a time limit, and those
+# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter, -ddp, -ddp-compiled and -tensor. Every step has a time limit, and those
 # after one that fails run nevertheless; the last lines say which failed. All steps, in their order, if none is named:
 #
 #   nccl         every collective and dtype                                                             40 s
@@ -13,13 +13,14 @@
 #   collectives  all-gather and reduce-scatter likewise                                                 160 s
 #   ddp          xl in bfloat16, the three modes next to PyTorch's DistributedDataParallel              180 s
 #   compiled     overlap of xl at context 512, eager and compiled, on one GPU and on all          not timed yet
+#   tensor       layers divided over the ranks are one rank's; 2.7b at context 512 on one GPU and on all  not timed yet
 #   zero         the same with AdamW's state split over the ranks: memory by rank                       60 s
 set -u
 cd "$(dirname "$0")/.."
 ranks=$1
 folder=$2
 shift 2
-steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled zero}
+steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled tensor zero}
 export PATH="$PWD/node_modules/.bin:$PATH"
 mkdir -p "$folder"
 failed=()
@@ -108,6 +109,13 @@ for name in $steps; do
     compiled)
       step 400 compiled roofline ddp --backend nccl --nproc "1,$ranks" --size xl --dtype bfloat16 --context 512 --batch 4 \
         --steps 8 --warmup 3 --mode overlap --execution eager,compiled --out "$folder/h200x$ranks-ddp-compiled"
+      ;;
+    tensor)
+      step 180 'equality of tensor' gpu_tests test/gpu/equality.test.ts -t tensor-parallel
+      # As many tokens: one GPU takes the batches of all.
+      model=(--backend nccl --size 2.7b --dtype bfloat16 --context 512 --execution eager,compiled --steps 8 --warmup 3)
+      step 300 'one GPU' roofline ddp "${model[@]}" --nproc 1 --batch $((2 * ranks)) --mode overlap --out "$folder/h200x$ranks-tensor"
+      step 300 tensor roofline ddp "${model[@]}" --nproc "$ranks" --batch 2 --mode tensor --out "$folder/h200x$ranks-tensor"
       ;;
     ddp | zero)
       model=(--backend nccl --nproc "$ranks" --size xl --dtype bfloat16 --context 512 --batch 4 --steps 8 --warmup 2)

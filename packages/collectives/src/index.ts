@@ -29,8 +29,13 @@ export {
   ShardedOptimizer,
   type StateOptions,
 } from './parallel/sharded-optimizer.ts';
+export type { DividableModel, DividableModule } from './parallel/tensor/dividable-model.ts';
 export { parallelize } from './parallel/tensor/parallelize.ts';
-export type { TensorParallel } from './parallel/tensor/tensor-parallel.ts';
+export type {
+  DividedParameter,
+  RanksOfDivisions,
+  TensorParallel,
+} from './parallel/tensor/tensor-parallel.ts';
 export { type ReductionOptions, allReduce } from './ops/all-reduce.ts';
 export { allToAll } from './ops/all-to-all.ts';
 export { broadcast, reduce } from './ops/broadcast.ts';

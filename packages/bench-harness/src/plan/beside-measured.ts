@@ -1,5 +1,13 @@
 import { calibrate } from './computation.ts';
-import { type Layout, dataParallel, fullySharded, hybridSharded, zero1 } from './layout.ts';
+import {
+  type Layout,
+  dataParallel,
+  fullySharded,
+  hybridSharded,
+  shardedTensor,
+  tensorParallel,
+  zero1,
+} from './layout.ts';
 import type { Links } from './links.ts';
 import { interferenceOf, linkFits, type Machine, type MeasuredStep } from './machine.ts';
 import { planStep, type StepPlan } from './plan-step.ts';
@@ -31,7 +39,9 @@ export function besideMeasured(machine: Machine): PredictedStep[] {
       { machine, links, calibration, interference },
       layout,
       { ...measured, recompute: 'none' },
-      { calls: Math.max(1, reductions), hides: !['naive', 'flat'].includes(reduction) },
+      layout.replicate > 1 || layout.tensor === 1
+        ? { calls: Math.max(1, reductions), hides: !['naive', 'flat'].includes(reduction) }
+        : undefined,
     );
     return [{ measured, plan, calibratedBy: own === others ? calibration.steps : 0 }];
   });
@@ -40,6 +50,8 @@ export function besideMeasured(machine: Machine): PredictedStep[] {
 function layoutOf({ ranks, reduction, optimizer }: MeasuredStep): Layout {
   if (reduction === 'fsdp') return fullySharded(ranks);
   if (reduction === 'hybrid') return hybridSharded(2, ranks / 2);
+  if (reduction === 'tensor') return tensorParallel(ranks);
+  if (reduction === 'fsdp-tensor') return shardedTensor(ranks / 2, 2);
   return optimizer === 'sharded' ? zero1(ranks) : dataParallel(ranks);
 }
 

@@ -31,6 +31,10 @@ export const fullySharded = (ranks: number) => layout('fully sharded', { shard: 
 export const hybridSharded = (replicate: number, shard: number) =>
   layout('hybrid sharded', { replicate, shard });
 
+export const tensorParallel = (ranks: number) => layout('tensor parallel', { tensor: ranks });
+export const shardedTensor = (shard: number, tensor: number) =>
+  layout(`sharded × tensor ${tensor}`, { shard, tensor });
+
 /** Every way to divide `gpus` devices, in nodes of `perNode`, that is compared. */
 export function layoutsOf(gpus: number, perNode: number): Layout[] {
   if (gpus === 1) return [layout('one GPU', {})];
@@ -41,10 +45,10 @@ export function layoutsOf(gpus: number, perNode: number): Layout[] {
     zero1(gpus),
     fullySharded(gpus),
     ...(hybrid ? [hybridSharded(nodes, perNode)] : []),
-    layout('tensor parallel', { tensor: gpus }),
+    tensorParallel(gpus),
     ...powersOfTwo(Math.min(perNode, gpus / 2))
       .filter((tensor) => gpus % tensor === 0)
-      .map((tensor) => layout(`sharded × tensor ${tensor}`, { shard: gpus / tensor, tensor })),
+      .map((tensor) => shardedTensor(gpus / tensor, tensor)),
   ];
 }
 
@@ -55,10 +59,14 @@ function powersOfTwo(most: number): number[] {
 }
 
 /** Why a model cannot be divided so; null where it can. */
-export function obstacleOf({ tensor }: Layout, { heads, feedForwardDimension }: ModelShape): string | null {
+export function obstacleOf(
+  { tensor }: Layout,
+  { heads, feedForwardDimension, vocabularySize }: ModelShape,
+): string | null {
   if (heads % tensor !== 0) return `${heads} heads cannot be divided by ${tensor}`;
   if (feedForwardDimension % tensor !== 0)
     return `a feed-forward width of ${feedForwardDimension} cannot be divided by ${tensor}`;
+  if (vocabularySize % tensor !== 0) return `${vocabularySize} tokens cannot be divided by ${tensor}`;
   return null;
 }
 

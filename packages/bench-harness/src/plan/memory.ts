@@ -32,7 +32,7 @@ export function memoryOf(
   const weights = FLOAT32_BYTES * held;
   const moments = (2 * FLOAT32_BYTES * held) / (shardsMoments ? replicate : 1);
   const casts = setting.dtype === 'float32' || shard > 1 ? 0 : elementBytes(setting.dtype) * held;
-  const { activations, logits } = activationBytes(setting);
+  const { activations, logits } = activationBytes(setting, tensor);
   const buffers = bufferBytes(layout, setting);
   const [gradients, passing] = [weights, casts + activations + logits];
   const most = gradientsStay ? gradients + passing : Math.max(gradients, passing);
@@ -46,18 +46,21 @@ export function memoryOf(
  * What forward saves for backward: of a token and layer both norms' inputs in float32, in the dtype of the products both
  * norms' outputs, queries, keys, values, merged heads, and three of the feed-forward network; plain attention its weights,
  * flash a float32 for each head. Of what is made again, the layer's input and one layer whole. Logits in the dtype of the products, and
- * once more in float32.
+ * once more in float32. What tensor parallel ranks gather they keep: both norms' outputs and the last one's of all their tokens.
  */
-function activationBytes({ shape, context, batch, dtype, attention, recompute }: StepSetting) {
+function activationBytes(
+  { shape, context, batch, dtype, attention, recompute }: StepSetting,
+  tensor: number,
+) {
   const { modelDimension: d, feedForwardDimension: ff, layers, heads, vocabularySize } = shape;
   const bytes = elementBytes(dtype);
   const tokens = batch * context;
   const attended = attention === 'plain' ? heads * context * bytes : heads * FLOAT32_BYTES;
-  const layer = (6 * d + 3 * ff) * bytes + 2 * d * FLOAT32_BYTES + attended;
+  const layer = ((4 + 2 * tensor) * d + 3 * ff) * bytes + 2 * d * FLOAT32_BYTES + attended;
   const input = d * FLOAT32_BYTES;
   const kept = { block: input, 'attention-kept': input + d * bytes + heads * FLOAT32_BYTES };
   const ofLayers = recompute === 'none' ? layers * layer : layers * kept[recompute] + layer;
-  const end = d * (FLOAT32_BYTES + bytes);
+  const end = d * (FLOAT32_BYTES + tensor * bytes);
   const logits = vocabularySize * (bytes + FLOAT32_BYTES);
   return { activations: tokens * (ofLayers + end), logits: tokens * logits };
 }

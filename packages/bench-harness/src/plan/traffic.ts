@@ -76,22 +76,30 @@ function replicaTraffic(layout: Layout, { shape }: StepSetting, reduction?: Redu
 }
 
 /**
- * Of tensor parallel layers whose norms work on parts of the sequence: before attention and the feed-forward network
- * activations are gathered, after them reduced and scattered; backward the other way round, and what was gathered is gathered
- * once more (Korthikanti et al. 2022). The embedding and the head add as much as half a layer. Layers made again repeat forward's.
+ * Of tensor parallel layers whose norms work on parts of the tokens: before attention and the feed-forward network activations are
+ * gathered, after them reduced and scattered; backward the other way round (Korthikanti et al. 2022; what was gathered is kept, not
+ * gathered once more). The embedding and the head add as much as half a layer, the embedding in float32. Layers made again repeat
+ * forward's. The loss reduces the largest logit, their sum and the target's of each token, and norms sum their gradients.
  */
 function tensorTraffic(layout: Layout, { shape, context, batch, dtype, recompute }: StepSetting): Traffic[] {
   const tokens = batch * context * layout.tensor;
-  const bytes = tokens * shape.modelDimension * elementBytes(dtype);
-  const halves = 2 * shape.layers + 1;
-  const again = recompute === 'none' ? 0 : 2 * shape.layers;
-  const calls = (op: CollectiveOp, phase: Traffic['phase'], calls: number): Traffic => ({
+  const { layers, modelDimension: d } = shape;
+  const activations = tokens * d * elementBytes(dtype);
+  const embedded = tokens * d * FLOAT32_BYTES;
+  const [inLayers, again] = [2 * layers, recompute === 'none' ? 0 : 2 * layers];
+  const calls = (op: CollectiveOp, phase: Traffic['phase'], calls: number, bytes = activations): Traffic => ({
     ...{ what: 'activations', op, axis: 'tensor', bytes, calls, phase, hides: false },
   });
+  const ofNorms = { ...calls('allreduce', 'backward', inLayers + 1, d * FLOAT32_BYTES), hides: true };
   return [
-    calls('allgather', 'forward', halves),
-    calls('reducescatter', 'forward', halves),
-    calls('allgather', 'backward', 2 * halves + again),
-    calls('reducescatter', 'backward', halves + again),
+    calls('reducescatter', 'forward', 1, embedded),
+    calls('allgather', 'forward', inLayers + 1),
+    calls('reducescatter', 'forward', inLayers),
+    calls('allreduce', 'forward', 1, tokens * FLOAT32_BYTES),
+    calls('allreduce', 'forward', 1, 2 * tokens * FLOAT32_BYTES),
+    calls('allgather', 'backward', inLayers + again),
+    calls('reducescatter', 'backward', inLayers + 1 + again),
+    calls('allgather', 'backward', 1, embedded),
+    { ...ofNorms, what: 'gradients' },
   ];
 }

@@ -2,6 +2,10 @@ import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ddpCell } from '../../src/benchmarks/ddp/parameters.ts';
+import { ddpResult } from '../../src/benchmarks/ddp/result.ts';
+import { tensorParallel } from '../../src/plan/layout.ts';
+import { trafficOf } from '../../src/plan/traffic.ts';
 import type { ChromeTrace } from '../../src/benchmarks/profile/trace/chrome-trace.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
@@ -10,6 +14,13 @@ import { torchPython } from '../fixtures/torch.ts';
 const collectives = dirname(createRequire(import.meta.url).resolve('@roofline/collectives/package.json'));
 const hasGloo = existsSync(join(collectives, 'native/build/libroofline_gloo.so'));
 const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --batch 1'.split(' ');
+
+function recordIn(folder: string) {
+  const name = readdirSync(folder).find((file) => file.endsWith('.jsonl'))!;
+  const [line] = readFileSync(join(folder, name), 'utf8').split('\n');
+  const { parameters, result } = JSON.parse(line!) as { parameters: unknown; result: unknown };
+  return { cell: ddpCell.parse(parameters), result: ddpResult.parse(result) };
+}
 
 describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not installed)'}`, () => {
   it('trains on several ranks, and reports', async () => {
@@ -54,6 +65,21 @@ describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not 
     const { rows } = JSON.parse(stdout) as { rows: Record<string, number | string>[] };
     expect(rows).toMatchObject([{ mode: 'fsdp', status: 'ok', exposedMs: null, copiedBytes: 0 }]);
     expect(rows[0]!['communicationMs']).toBeGreaterThan(0);
+  });
+
+  it('trains divided layers, which send what a plan says', async () => {
+    const out = join(temporaryFolder(), 'out');
+    const words = '--nproc 2 --mode tensor --dtype bfloat16 --recompute block --steps 1 --warmup 0 --out';
+    const { exitCode, stdout } = await runCli(['ddp', ...model, ...words.split(' '), out, '--json']);
+    expect(exitCode).toBe(0);
+    const { rows } = JSON.parse(stdout) as { rows: Record<string, number | string>[] };
+    expect(rows).toMatchObject([{ mode: 'tensor', status: 'ok', exposedMs: null, hiddenShare: null }]);
+    const { cell, result } = recordIn(out);
+    const setting = { ...cell, attention: 'plain', recompute: 'block' } as const;
+    const planned = trafficOf(tensorParallel(2), setting).flatMap(({ bytes, calls }) =>
+      Array.from({ length: calls }, () => bytes),
+    );
+    expect(result.bucketBytes.toSorted((a, b) => a - b)).toEqual(planned.toSorted((a, b) => a - b));
   });
 
   it.skipIf(torchPython === null)('runs in turn with PyTorch (needs Python with it)', async () => {

@@ -14,9 +14,11 @@ describe('several GPUs give the results of one', () => {
     ['compiled-sharded', 1],
     ['compiled-sharded', 2],
     ['compiled-sharded', 4],
+    ['tensor-parallel', 2],
+    ['tensor-parallel', 4],
   ] as const)('%s, %i ranks', { timeout: 300_000, concurrent: true }, async ([script, size], { skip }) => {
     skip(count < size, `${count} GPUs`);
-    const place = script === 'compiled-sharded' ? 'real' : 'nccl';
+    const place = script === 'compiled-sharded' || script === 'tensor-parallel' ? 'real' : 'nccl';
     for (const { code, stdout, stderr } of await runRanks(script, size, [place]))
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });

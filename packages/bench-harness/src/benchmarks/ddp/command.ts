@@ -30,6 +30,7 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ['roofline ddp --peer torch', "PyTorch's DistributedDataParallel for comparison, in turn"],
     ['roofline ddp --optimizer whole,sharded --mode overlap', "memory by rank, with AdamW's state split too"],
     ['roofline ddp --mode overlap,fsdp', 'parameters split over the ranks, next to those that each has'],
+    ['roofline ddp --mode tensor', 'layers divided over the ranks, which calculate the same tokens together'],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
     ['roofline ddp --execution eager,compiled', 'steps as programs, with the communication in them'],
   ],
@@ -44,7 +45,7 @@ export const ddpCommand = benchmarkCommand('ddp', {
     const sharded = swept.mode.find(isSharded);
     if (peer && sharded)
       throw new UsageError(
-        `--peer torch is DistributedDataParallel: leave ${sharded} out of --mode, or --peer, which has no sharded parameters.`,
+        `--peer torch is DistributedDataParallel: leave ${sharded} out of --mode, or --peer, which has all parameters on each rank.`,
       );
     const bucketBytes = Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER);
     return {

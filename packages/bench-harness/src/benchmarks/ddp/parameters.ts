@@ -9,8 +9,11 @@ import { stepParameters, stepSettings } from '../e2e/parameters.ts';
 
 /** When gradients are reduced: those of DistributedDataParallel. */
 export const replicatedModes = ['naive', 'flat', 'overlap'] as const;
-/** Parameters split over all ranks by `fullyShard`, or over half of them, of which there are two. */
-export const shardedModes = ['fsdp', 'hybrid'] as const;
+/**
+ * Parameters split over all ranks by `fullyShard`, or over half of them, of which there are two; or layers divided by `parallelize`
+ * over all ranks, or over pairs, over which parameters are split.
+ */
+export const shardedModes = ['fsdp', 'hybrid', 'tensor', 'fsdp-tensor'] as const;
 export const ddpModes = [...replicatedModes, ...shardedModes] as const;
 export type DdpMode = (typeof ddpModes)[number];
 
@@ -18,15 +21,21 @@ export function isSharded(mode: DdpMode): mode is (typeof shardedModes)[number] 
   return (shardedModes as readonly string[]).includes(mode);
 }
 
-/** The ranks that share the parameters of a cell; 1 where each has all. */
-export function shardsOf({
-  mode,
-  worldSize,
-}: {
+interface Ranks {
   readonly mode: DdpMode;
   readonly worldSize: number;
-}): number {
-  return { fsdp: worldSize, hybrid: worldSize / 2, naive: 1, flat: 1, overlap: 1 }[mode];
+}
+
+/** The ranks that share the parameters of a cell; 1 where each has all. */
+export function shardsOf({ mode, worldSize }: Ranks): number {
+  if (!isSharded(mode)) return 1;
+  return mode === 'hybrid' ? worldSize / 2 : worldSize;
+}
+
+/** The ranks that share each layer of a cell, and its tokens. */
+export function tensorRanksOf({ mode, worldSize }: Ranks): number {
+  if (mode === 'tensor') return worldSize;
+  return mode === 'fsdp-tensor' ? 2 : 1;
 }
 export const ddpDtypes = ['float32', 'bfloat16'] as const;
 /** Whether each rank holds AdamW's whole state or, by ShardedOptimizer, its share. */
@@ -68,7 +77,8 @@ export const ddpCellParameters = {
       default: replicatedModes.join(','),
       describe:
         'When gradients are reduced: one by one, in one buffer, or in buckets during the backward pass; or parameters sharded, ' +
-        'over all ranks, or over half of them, twice',
+        'over all ranks, or over half of them, twice; or layers divided over all ranks, or over pairs of a sharded model. ' +
+        'Ranks that share layers take the batches of all of them together',
     },
   }),
 };
@@ -110,8 +120,10 @@ export const ddpSweep = {
       .filter(isPossible),
 };
 
-/** Sharded parameters have no optimizer to shard besides, and no programs yet; two halves need two ranks each. */
+/** Sharded parameters have no optimizer to shard besides, and no programs yet; halves and pairs need two ranks each. */
 function isPossible({ mode, optimizer, worldSize, execution }: DdpCell): boolean {
-  if (isSharded(mode) && (optimizer === 'sharded' || execution !== 'eager')) return false;
-  return mode !== 'hybrid' || (worldSize >= 4 && worldSize % 2 === 0);
+  if (isSharded(mode) && optimizer === 'sharded') return false;
+  if (isSharded(mode) && mode !== 'tensor' && execution !== 'eager') return false;
+  const isTwofold = mode === 'hybrid' || mode === 'fsdp-tensor';
+  return !isTwofold || (worldSize >= 4 && worldSize % 2 === 0);
 }

@@ -18,7 +18,7 @@ import { type DdpCell, type DdpSettings, isSharded } from './parameters.ts';
 export interface RankModel {
   readonly model: TransformerLM;
   readonly optimizer: { step(): void; zeroGrad(): void };
-  /** Bytes of the gradients that each call of a step reduces. */
+  /** Bytes of the gradients that each call of a step reduces; of divided layers, of whatever each call moves. */
   readonly bucketBytes: readonly number[];
   /** Bytes of gradients that were copied into their buckets since the start. */
   readonly copiedBytes: number;
@@ -37,12 +37,16 @@ export async function rankModelOf(
   device: Device,
   group: ProcessGroup,
 ): Promise<RankModel> {
-  const config = { ...cell.shape, contextLength: cell.context };
-  const build = () =>
-    new TransformerLM(config, { device, seed: settings.seed, recompute: policyOf(cell.recompute)! });
+  const build = builderOf(cell, settings, device);
   return isSharded(cell.mode)
     ? await shardedModel(deferWeights(build), cell, device, group)
     : replicatedModel(build(), cell, settings, device, group);
+}
+
+/** Builds the model of a cell. */
+export function builderOf(cell: DdpCell, { seed }: DdpSettings, device: Device): () => TransformerLM {
+  const config = { ...cell.shape, contextLength: cell.context };
+  return () => new TransformerLM(config, { device, seed, recompute: policyOf(cell.recompute)! });
 }
 
 function replicatedModel(
@@ -112,7 +116,7 @@ async function shardedModel(
 }
 
 /** Waits for what collectives write, and frees it. */
-function waitForAll(results: readonly Tensor[]): void {
+export function waitForAll(results: readonly Tensor[]): void {
   for (const result of results) {
     void result.address;
     result.dispose();

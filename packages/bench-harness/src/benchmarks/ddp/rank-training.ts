@@ -10,7 +10,7 @@ import {
 } from '@roofline/tensor-core';
 import type { ProcessGroup } from '@roofline/collectives';
 import { countParameters, languageModelLoss } from '@roofline/transformer';
-import type { DdpCell, DdpSettings } from './parameters.ts';
+import { type DdpCell, type DdpSettings, tensorRanksOf } from './parameters.ts';
 import { profilePass } from './profile-pass.ts';
 import type { RankModel } from './rank-model.ts';
 import type { ProfiledPass, RankResult } from './result.ts';
@@ -49,11 +49,12 @@ export class RankTraining {
     this.#device = device;
     this.#group = group;
     this.#trained = trained;
-    const generator = new Generator(seed + 1 + group.rank);
+    // Ranks that share layers have the same tokens, those of all of them.
+    const sharing = tensorRanksOf(cell);
+    const generator = new Generator(seed + 1 + Math.floor(group.rank / sharing));
+    const shape = [cell.batch * sharing, cell.context];
     const tokens = () =>
-      keep(
-        randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' }),
-      );
+      keep(randint(0, config.vocabularySize, shape, { generator, device, dtype: 'int64' }));
     [this.#ids, this.#targets] = [tokens(), tokens()];
     this.#run = this.#runsOf(cell.execution);
     this.parameterCount = countParameters(config);

@@ -4,7 +4,8 @@ import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks } from '../../measuring/timing.ts';
 import { sendRankEvent } from '../../runner/rank-lines.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
-import type { DdpCell, DdpSettings } from './parameters.ts';
+import { dividedModelOf } from './divided-model.ts';
+import { type DdpCell, type DdpSettings, tensorRanksOf } from './parameters.ts';
 import type { RankEvent } from './rank-event.ts';
 import { rankModelOf } from './rank-model.ts';
 import { RankTraining, type StepSample } from './rank-training.ts';
@@ -29,7 +30,8 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
     ...(settings.peer && { timeoutMs: timeoutBesidePeerMs }),
   });
   const { rank } = group;
-  const trained = await rankModelOf(cell, settings, device, group);
+  const modelOf = tensorRanksOf(cell) > 1 ? dividedModelOf : rankModelOf;
+  const trained = await modelOf(cell, settings, device, group);
   const training = new RankTraining(trained, cell, settings, device, group);
   const memory = training.firstStep();
   const { warmup, steps } = settings;

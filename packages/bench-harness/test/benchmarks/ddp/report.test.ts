@@ -112,7 +112,7 @@ describe('sharded parameters', () => {
         ...lists,
         ...saving,
         model: [{ size, shape }],
-        mode: ['flat', 'fsdp', 'hybrid'],
+        mode: ['flat', 'fsdp', 'hybrid', 'tensor', 'fsdp-tensor'],
         worldSize: [2, 4],
       },
       optimizer: ['whole', 'sharded'],
@@ -122,7 +122,10 @@ describe('sharded parameters', () => {
     expect(named.filter((name) => !name.startsWith('flat')).sort()).toEqual([
       'fsdp whole 2',
       'fsdp whole 4',
+      'fsdp-tensor whole 4',
       'hybrid whole 4',
+      // Eager and compiled.
+      ...['tensor whole 2', 'tensor whole 2', 'tensor whole 4', 'tensor whole 4'],
     ]);
     expect(named.filter((name) => name.startsWith('flat'))).toHaveLength(8);
   });

@@ -1,7 +1,7 @@
 import { summarize } from '../../../measuring/statistics.ts';
 import { workedOut, type Measured, type Measurement } from '../../../report/measurement.ts';
 import { type Overlap, overlapOf, splitPass } from '../overlap.ts';
-import { type DdpCell, isSharded, shardsOf } from '../parameters.ts';
+import { type DdpCell, isSharded, shardsOf, tensorRanksOf } from '../parameters.ts';
 import type { DdpResult } from '../result.ts';
 
 export type DdpMeasurement = Measurement<DdpCell, DdpResult>;
@@ -27,14 +27,19 @@ export interface DdpTimes {
   readonly busGigabytesPerSecond: number | null;
 }
 
-export const timesOf = workedOut(({ result, cell: { worldSize, mode } }: MeasuredDdp): DdpTimes => {
-  const { times, bucketBytes, peer } = result;
+export const timesOf = workedOut(({ result, cell }: MeasuredDdp): DdpTimes => {
+  const { times, bucketBytes, parameterCount, peer } = result;
+  const { worldSize, mode } = cell;
   const median = (samples: readonly number[]) => summarize(samples).median;
   const communicationMs = median(times.communicationMs);
   // Pass by pass, which run in turn: what slows the machine for a while slows both.
   const { localMs } = times;
   const exposedMs = localMs && median(times.synchronizedMs.map((ms, step) => ms - localMs[step]!));
-  const gradientBytes = bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
+  // The calls of divided layers move activations.
+  const gradientBytes =
+    tensorRanksOf(cell) > 1
+      ? (Float32Array.BYTES_PER_ELEMENT * parameterCount) / shardsOf(cell)
+      : bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
   const isAlone = worldSize === 1;
   return {
     ...{ communicationMs, exposedMs, gradientBytes },
@@ -77,6 +82,8 @@ export const profiledOverlap = workedOut(({ result, cell }: MeasuredDdp): Profil
   const communicationUs = sum('communicationUs');
   if (communicationUs === 0) return null;
   const { communication } = first;
+  // On the CPU the op that reads what divided layers exchange waits for it, which is no calculation.
+  if (communication === 'works' && tensorRanksOf(cell) > 1) return null;
   return { status: 'ok', communication, share: Math.max(0, sum('hiddenUs')) / communicationUs };
 });
 
