@@ -2,7 +2,7 @@ import { formatRatio, type RatioPlot, type RatioRow } from '@roofline/reports';
 import type { RatioEstimate } from '../measuring/statistics.ts';
 import { errorBarOf } from '../measuring/statistics.ts';
 import { isPlain, titleOf, valueInWords, type Parameters } from '../parameters/parameter.ts';
-import { isSwept, type AnyCell } from '../parameters/cell-names.ts';
+import { cellNames, isSwept, type AnyCell } from '../parameters/cell-names.ts';
 import type { Json } from '../records/json.ts';
 
 /** A case of a comparison: a cell, what both sides take, and the ratio of that. */
@@ -18,6 +18,7 @@ export interface ComparedCell {
 
 /** What a comparison is of. */
 export interface Comparison extends Pick<RatioPlot, 'id' | 'title' | 'ours' | 'theirs'> {
+  /** What all cells share is said after it. */
   readonly caption?: string;
   /** Default: `duration`. */
   readonly value?: RatioPlot['value'];
@@ -28,16 +29,19 @@ export interface Comparison extends Pick<RatioPlot, 'id' | 'title' | 'ours' | 't
 
 /** How much of another's time ours takes, case by case; none where fewer than two cases have both. */
 export function ratioCharts(
-  { parameters, named, ...plot }: Comparison,
+  { parameters, named, caption, ...plot }: Comparison,
   cases: readonly ComparedCell[],
 ): RatioPlot[] {
   if (ratiosOf(cases).length < 2) return [];
   const cells = cases.map(({ cell }) => cell);
   const swept = named.filter((key) => isSwept(key, cells));
   const keys = swept.length > 0 ? swept : named.slice(0, 1);
+  const { shared } = cellNames(parameters, cells);
+  const captions = [caption, shared && `All: ${shared}.`].filter(Boolean);
   return [
     {
       ...{ kind: 'ratios', value: 'duration', ...plot },
+      ...(captions.length > 0 && { caption: captions.join(' ') }),
       heads: keys.map((key) => titleOf(key, parameters[key]!)),
       rows: inOrder(cases, keys).map(({ cell, ours, theirs, ratio, note }): RatioRow => ({
         names: keys.map((key) => nameOf(parameters, cell, key)),

@@ -76,9 +76,7 @@ function besidePeers(title: string, steps: Steps): Omit<Comparison, 'id'> {
   const ways = [...new Set(steps.map(({ cell }) => cell.peerExecution))].join(' and ');
   return {
     ...{ title, named, parameters: stepParameters, ours: 'Roofline', theirs },
-    caption:
-      `Median time of a step over that of ${titles.join(' or ')} (${ways}), steps of both in turn; a pale band is the 95 % interval.` +
-      sharedWords(steps),
+    caption: `Median time of a step over that of ${titles.join(' or ')} (${ways}), steps of both in turn; a pale band is the 95 % interval.`,
   };
 }
 
@@ -118,9 +116,7 @@ function compiledLead(steps: Steps): Lead | null {
     {
       ...{ title: `${titleOf(compiled)}, compiled beside eager`, named, parameters: stepParameters },
       ...{ ours: 'Compiled', theirs: 'Eager' },
-      caption:
-        'Median time of a compiled step over that of an eager one; a pale band is the 95 % interval.' +
-        sharedWords(compiled),
+      caption: 'Median time of a compiled step over that of an eager one; a pale band is the 95 % interval.',
     },
     compiled.map(comparedWithEager),
     (range) => `${aStep(compiled)} takes ${range} of an eager one's time`,
@@ -142,11 +138,6 @@ function roofLead(steps: Steps): Lead | null {
 function titleOf(steps: Steps): string {
   const [first, ...others] = new Set(steps.map(({ cell }) => cell.mode));
   return first && others.length === 0 ? modeNames[first].title : 'Steps';
-}
-
-function sharedWords(steps: Steps): string {
-  const { shared } = stepNames(steps);
-  return shared === '' ? '' : ` All: ${shared}.`;
 }
 
 /** The question that the steps of one sweep answer. */

@@ -1,7 +1,7 @@
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import type { Comparison } from '../../../report/ratio-chart.ts';
-import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import { stepParameters } from '../../e2e/parameters.ts';
 import { aStep, leadSteps } from '../../e2e/report/lead.ts';
 import { runsOpByOp } from './op-by-op.ts';
 import type { MeasuredMemory, MemoryMeasurement } from './tables.ts';
@@ -44,11 +44,10 @@ export function lead(cells: Cells): Lead | null {
 
 function peakLead(cells: readonly Compared[], titles: Titles, words: string): Lead | null {
   const compared = leadSteps(cells);
-  const { shared } = stepNames(compared);
   return ratioLead(
     {
       ...{ ...titles, ours: 'Peak', value: 'bytes', parameters: stepParameters, named },
-      caption: `Most bytes allocated at once in one step.${shared === '' ? '' : ` All: ${shared}.`}`,
+      caption: 'Most bytes allocated at once in one step.',
     },
     compared.map(({ cell, peakBytes, reference }) => ({ cell, ours: peakBytes, theirs: reference })),
     (range) => `The peak of ${aStep(compared).toLowerCase()} is ${range} ${words}`,

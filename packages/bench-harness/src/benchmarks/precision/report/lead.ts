@@ -2,7 +2,7 @@ import { ratioOfMedians } from '../../../measuring/statistics.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { pairsBy } from '../../../report/measurement.ts';
 import { ratioRange } from '../../../report/ratio-chart.ts';
-import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import { stepParameters } from '../../e2e/parameters.ts';
 import { aStep, leadSteps } from '../../e2e/report/lead.ts';
 import { cellsOf, measuredIn, type PrecisionCells } from './measured.ts';
 import { lossPlot } from './plots.ts';
@@ -15,11 +15,10 @@ export function lead(cells: PrecisionCells): Lead | null {
 function speedLead(cells: PrecisionCells): Lead | null {
   const pairs = pairsBy(cellsOf('speed', cells), 'dtype', 'float32');
   const low = leadSteps(pairs.map(({ cell, beside }) => ({ ...cell, beside })));
-  const { shared } = stepNames(low);
   return ratioLead(
     {
       ...{ title: 'Steps in lower precision beside float32', ours: 'Autocast', theirs: 'float32' },
-      caption: `Median device time of a step; a pale band is the 95 % interval.${shared && ` All: ${shared}.`}`,
+      caption: 'Median device time of a step; a pale band is the 95 % interval.',
       ...{ parameters: stepParameters, named: ['size', 'context', 'batch', 'mode', 'dtype', 'attention'] },
     },
     low.map(({ cell, time, samplesMs, beside }) => ({
