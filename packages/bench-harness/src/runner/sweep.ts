@@ -54,7 +54,7 @@ export interface SweepOptions<Parameters> {
   readonly sharesProcess?: boolean;
 }
 
-const told = anyFunction.optional();
+const callback = anyFunction.optional();
 const sweepOptions = z.strictObject({
   parameters: anyObject,
   environment: completeEnvironment,
@@ -65,21 +65,21 @@ const sweepOptions = z.strictObject({
   signal: z.instanceof(AbortSignal).optional(),
   observer: z
     .object({
-      sweepStarted: told,
-      preparing: told,
-      prepared: told,
-      cellStarted: told,
-      cellProgressed: told,
-      cellFinished: told,
+      sweepStarted: callback,
+      preparing: callback,
+      prepared: callback,
+      cellStarted: callback,
+      cellProgressed: callback,
+      cellFinished: callback,
     })
     .optional(),
   task: z.string().optional(),
-  isCurrent: told,
-  hasTimeFor: told,
+  isCurrent: callback,
+  hasTimeFor: callback,
   sharesProcess: z.boolean().optional(),
 });
 
-/** What a sweep came to. */
+/** The outcome of a sweep. */
 export interface SweepOutcome {
   /** One record for each cell that has one, in the order of the sweep. */
   readonly records: readonly CellRecord[];
