@@ -28,12 +28,22 @@ async function untilSteps(folder: string, count: number): Promise<void> {
   while (!existsSync(logPath(folder)) || lossesIn(folder).length < count) await setTimeout(5);
 }
 
-/** The process of a rank, which a command has started. */
-function pidOfRank(parent: number, rank: number): number {
-  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ');
-  const isRank = (pid: string) =>
-    readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`RANK=${rank}`);
-  return Number(children.find(isRank));
+/** The process of a rank, once the command has started it. */
+async function pidOfRank(parent: number, rank: number): Promise<number> {
+  for (;;) {
+    const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim();
+    const pid = children.split(' ').find((child) => environmentOf(child).includes(`RANK=${rank}`));
+    if (pid) return Number(pid);
+    await setTimeout(1);
+  }
+}
+
+function environmentOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  } catch {
+    return []; // It has ended.
+  }
 }
 
 describe.skipIf(!hasGloo || process.platform !== 'linux')(`roofline train on two ranks${note}`, () => {
@@ -58,7 +68,7 @@ describe.skipIf(!hasGloo || process.platform !== 'linux')(`roofline train on two
       const from = isBegun ? lossesIn(folder).length : 0;
       // Somewhere between two saves, whose steps are made again.
       await untilSteps(folder, kills === 1 ? 6 : from + Math.floor(Math.random() * 12) - 4);
-      process.kill(pidOfRank(child.pid!, kill % 2 === 0 ? 1 : 0), 'SIGKILL');
+      process.kill(await pidOfRank(child.pid!, kill % 2 === 0 ? 1 : 0), 'SIGKILL');
       const { exitCode, stderr } = await endOf(child);
       expect({ exitCode, stderr }).toEqual({
         exitCode: 1,
@@ -88,5 +98,5 @@ describe.skipIf(!hasGloo || process.platform !== 'linux')(`roofline train on two
     expect(diverged.exitCode).toBe(1);
     expect(diverged.stderr).toMatch(/Step \d+: the (loss|norm of the gradients) is (NaN|-?Infinity)/);
     expect(diverged.stderr).toContain('The training has stopped, and nothing of it was saved.');
-  }, 300_000);
+  }, 900_000);
 });

@@ -1,6 +1,5 @@
 import {
   RooflineError,
-  type Tensor,
   checkFunction,
   checkObject,
   checkText,
