@@ -6,12 +6,14 @@ import {
   autocast,
   copy,
   copyInPlace,
+  dropout,
   fillInPlace,
   full,
   keep,
   mul,
   noGrad,
   observeOps,
+  ones,
   randn,
   scope,
   slice,
@@ -24,9 +26,11 @@ import {
   Linear,
   type ModelConfig,
   TransformerLM,
+  type AttentionFunction,
   deferWeights,
   generate,
   languageModelLoss,
+  plainAttention,
 } from '@roofline/transformer';
 import {
   DistributedDataParallel,
@@ -269,6 +273,46 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
       parallel.dispose();
       alone.dispose();
     }
+  },
+
+  /** Built without its weights, a model is never whole on a rank, and has those of its seed. */
+  deferred() {
+    const large = { ...config, layers: 8, modelDimension: 64, feedForwardDimension: 128 };
+    const make = () => new TransformerLM(large, { seed: 4, device });
+    const alone = make();
+    const expected = valuesOf(alone.namedParameters());
+    const bytes = [...alone.parameters()].map(({ byteLength }) => byteLength);
+    alone.dispose();
+    const before = device.allocatedBytes;
+    device.resetPeakMemory();
+    const parallel = parallelize(deferWeights(make), group);
+    const peak = device.memoryStatistics().peakAllocatedBytes - before;
+    const all = bytes.reduce((sum, each) => sum + each, 0);
+    const most = all / size + 4 * Math.max(...bytes) + 64 * 64 * large.layers;
+    ok(peak <= most, `${peak} bytes, at most ${most} of ${all}`);
+    deepStrictEqual(valuesOf(parallel.wholeParameters()), expected);
+    parallel.dispose();
+  },
+
+  /** Ranks draw other numbers, and what is made again draws the same. */
+  async dropout() {
+    let first = '';
+    const gradients = (['none', 'block'] as const).map((recompute) => {
+      const generator = new Generator(20 + rank);
+      const attention: AttentionFunction = (q, k, v, settings) => {
+        const dropped = dropout(ones(q.shape, { device }), { p: 0.5, generator });
+        first ||= dropped.toFlatArray().join();
+        return mul(plainAttention(q, k, v, settings), dropped);
+      };
+      const parallel = parallelize(build(config, { attention, recompute }), group);
+      const { ids, targets } = batchOf(0);
+      scope(() => languageModelLoss(parallel.module, ids, targets).backward());
+      const values = valuesOf(parallel.wholeGradients());
+      parallel.dispose();
+      return values;
+    });
+    deepStrictEqual(gradients[1], gradients[0]);
+    deepStrictEqual(new Set(await group.allGatherObject(first)).size, size);
   },
 
   /** Logits are those of one rank, whoever goes on with them. */
