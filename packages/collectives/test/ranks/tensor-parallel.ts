@@ -79,10 +79,36 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
         scope(() => languageModelLoss(alone, ids, targets).backward());
         scope(() => languageModelLoss(parallel.module, ids, targets, { logits }).backward());
         const bound = boundOf(given, 1, exact);
-        expectClose(`${name}, ${logits}`, valuesOf(parallel.wholeGradients()), gradientsOf(alone), bound);
+        expectClose(
+          `${name}, ${logits}, ${recompute}`,
+          valuesOf(parallel.wholeGradients()),
+          gradientsOf(alone),
+          bound,
+        );
         parallel.dispose();
         alone.dispose();
       }
+  },
+
+  /** Batches of other sizes before one backward pass, which makes blocks of both again after a pass without gradients. */
+  passes() {
+    const alone = build(config, { dtype: exact });
+    const parallel = parallelize(build(config, { dtype: exact, recompute: 'block' }), group);
+    for (const model of [alone, parallel.module])
+      scope(() => {
+        const [first, second] = [batchOf(0), batchOf(1)];
+        const lossOf = ({ ids, targets }: typeof first, rows: number, tokens: number) => {
+          const part = (x: Tensor) => slice(slice(x, 0, 0, rows), 1, 0, tokens);
+          return languageModelLoss(model, part(ids), part(targets));
+        };
+        const both = add(lossOf(first, 3, 8), lossOf(second, 1, 4));
+        noGrad(() => scope(() => lossOf(first, 2, 7).item()));
+        both.backward();
+      });
+    const bound = boundOf(config, 2, exact);
+    expectClose('passes', valuesOf(parallel.wholeGradients()), gradientsOf(alone), bound);
+    parallel.dispose();
+    alone.dispose();
   },
 
   /** Losses and parameters of one rank, eagerly and compiled, with clipping, which counts each parameter once. */
@@ -96,7 +122,7 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
         const clip = clipping(() => alone.parameters());
         const expected = train(alone, sgd(alone.parameters()), { clip });
         for (const compiled of maxNorm === null ? [undefined] : [undefined, {}]) {
-          const model = build(given);
+          const model = build(given, { recompute: compiled ? 'block' : 'none' });
           const parallel = parallelize(model, group);
           const clip = clipping(() => parallel.parameters(), parallel.ranks);
           const losses = train(model, sgd(parallel.parameters()), { clip, compiled });
