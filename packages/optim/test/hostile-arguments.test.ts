@@ -100,13 +100,14 @@ const table: HostileTable = {
   },
   'GradientScaler#dispose': { args: () => [scaler()] },
   clipGradientNorm: {
-    args: () => [parameters(), 1, { ranks: alone }],
+    args: () => [parameters(), 1, { ranks: { ...alone, counts: () => true } }],
     legal: {
       1: '5 Infinity',
       2: 'undefined {}',
       '2.ranks': 'undefined',
       '2.ranks.sum': 'fn',
       '2.ranks.max': 'fn',
+      '2.ranks.counts': 'undefined fn',
     },
   },
   cosineSchedule: { args: () => [falling()], legal: fallingLegal },

@@ -107,6 +107,16 @@ describe('beside what was measured', () => {
     expect(predicted(1).calibratedBy).toBe(2);
   });
 
+  it('ranks that divide layers are the layout that does', () => {
+    const layoutOf = (changes: Partial<typeof measuredStep>) =>
+      besideMeasured({
+        ...toyMachine,
+        steps: [measuredStep, { ...measuredStep, size: 'other', ...changes }],
+      })[1]!.plan.layout;
+    expect(layoutOf({ ranks: 2, reduction: 'tensor' })).toMatchObject({ replicate: 1, shard: 1, tensor: 2 });
+    expect(layoutOf({ ranks: 8, reduction: 'fsdp-tensor' })).toMatchObject({ shard: 4, tensor: 2 });
+  });
+
   it('compiled steps of one H200, and all steps of two, are predicted within a tenth', () => {
     const predicted = besideMeasured(h200).filter(
       ({ measured: { execution, ranks } }) => execution === 'compiled' || ranks > 1,

@@ -148,6 +148,8 @@ export function train(
 export const ways = [
   ['whole', 'none'],
   ['chunked', 'block'],
+  ['whole', 'attention-kept'],
+  ['whole', 'recursive'],
 ] as const;
 export const sgd = (parameters: Iterable<Tensor>) => new SGD(parameters, { learningRate: 0.1 });
 

@@ -6,12 +6,14 @@ import {
   autocast,
   copy,
   copyInPlace,
+  dropout,
   fillInPlace,
   full,
   keep,
   mul,
   noGrad,
   observeOps,
+  ones,
   randn,
   scope,
   slice,
@@ -24,9 +26,11 @@ import {
   Linear,
   type ModelConfig,
   TransformerLM,
+  type AttentionFunction,
   deferWeights,
   generate,
   languageModelLoss,
+  plainAttention,
 } from '@roofline/transformer';
 import {
   DistributedDataParallel,
@@ -75,10 +79,36 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
         scope(() => languageModelLoss(alone, ids, targets).backward());
         scope(() => languageModelLoss(parallel.module, ids, targets, { logits }).backward());
         const bound = boundOf(given, 1, exact);
-        expectClose(`${name}, ${logits}`, valuesOf(parallel.wholeGradients()), gradientsOf(alone), bound);
+        expectClose(
+          `${name}, ${logits}, ${recompute}`,
+          valuesOf(parallel.wholeGradients()),
+          gradientsOf(alone),
+          bound,
+        );
         parallel.dispose();
         alone.dispose();
       }
+  },
+
+  /** Batches of other sizes before one backward pass, which makes blocks of both again after a pass without gradients. */
+  passes() {
+    const alone = build(config, { dtype: exact });
+    const parallel = parallelize(build(config, { dtype: exact, recompute: 'block' }), group);
+    for (const model of [alone, parallel.module])
+      scope(() => {
+        const [first, second] = [batchOf(0), batchOf(1)];
+        const lossOf = ({ ids, targets }: typeof first, rows: number, tokens: number) => {
+          const part = (x: Tensor) => slice(slice(x, 0, 0, rows), 1, 0, tokens);
+          return languageModelLoss(model, part(ids), part(targets));
+        };
+        const both = add(lossOf(first, 3, 8), lossOf(second, 1, 4));
+        noGrad(() => scope(() => lossOf(first, 2, 7).item()));
+        both.backward();
+      });
+    const bound = boundOf(config, 2, exact);
+    expectClose('passes', valuesOf(parallel.wholeGradients()), gradientsOf(alone), bound);
+    parallel.dispose();
+    alone.dispose();
   },
 
   /** Losses and parameters of one rank, eagerly and compiled, with clipping, which counts each parameter once. */
@@ -92,7 +122,7 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
         const clip = clipping(() => alone.parameters());
         const expected = train(alone, sgd(alone.parameters()), { clip });
         for (const compiled of maxNorm === null ? [undefined] : [undefined, {}]) {
-          const model = build(given);
+          const model = build(given, { recompute: compiled ? 'block' : 'none' });
           const parallel = parallelize(model, group);
           const clip = clipping(() => parallel.parameters(), parallel.ranks);
           const losses = train(model, sgd(parallel.parameters()), { clip, compiled });
@@ -269,6 +299,46 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
       parallel.dispose();
       alone.dispose();
     }
+  },
+
+  /** Built without its weights, a model is never whole on a rank, and has those of its seed. */
+  deferred() {
+    const large = { ...config, layers: 8, modelDimension: 64, feedForwardDimension: 128 };
+    const make = () => new TransformerLM(large, { seed: 4, device });
+    const alone = make();
+    const expected = valuesOf(alone.namedParameters());
+    const bytes = [...alone.parameters()].map(({ byteLength }) => byteLength);
+    alone.dispose();
+    const before = device.allocatedBytes;
+    device.resetPeakMemory();
+    const parallel = parallelize(deferWeights(make), group);
+    const peak = device.memoryStatistics().peakAllocatedBytes - before;
+    const all = bytes.reduce((sum, each) => sum + each, 0);
+    const most = all / size + 4 * Math.max(...bytes) + 64 * 64 * large.layers;
+    ok(peak <= most, `${peak} bytes, at most ${most} of ${all}`);
+    deepStrictEqual(valuesOf(parallel.wholeParameters()), expected);
+    parallel.dispose();
+  },
+
+  /** Ranks draw other numbers, and what is made again draws the same. */
+  async dropout() {
+    let first = '';
+    const gradients = (['none', 'block'] as const).map((recompute) => {
+      const generator = new Generator(20 + rank);
+      const attention: AttentionFunction = (q, k, v, settings) => {
+        const dropped = dropout(ones(q.shape, { device }), { p: 0.5, generator });
+        first ||= dropped.toFlatArray().join();
+        return mul(plainAttention(q, k, v, settings), dropped);
+      };
+      const parallel = parallelize(build(config, { attention, recompute }), group);
+      const { ids, targets } = batchOf(0);
+      scope(() => languageModelLoss(parallel.module, ids, targets).backward());
+      const values = valuesOf(parallel.wholeGradients());
+      parallel.dispose();
+      return values;
+    });
+    deepStrictEqual(gradients[1], gradients[0]);
+    deepStrictEqual(new Set(await group.allGatherObject(first)).size, size);
   },
 
   /** Logits are those of one rank, whoever goes on with them. */

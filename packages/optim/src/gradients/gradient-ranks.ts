@@ -15,7 +15,9 @@ export interface GradientRanks {
 
 /** Throws a RooflineError (code ARGUMENT), which names `owner`, for what are no ranks. */
 export function requireRanks(owner: string, ranks: GradientRanks): void {
-  if (typeof ranks?.sum === 'function' && typeof ranks.max === 'function') return;
+  const isFunction = (value: unknown) => typeof value === 'function';
+  const counts = isFunction(ranks?.counts) || ranks?.counts === undefined;
+  if (isFunction(ranks?.sum) && isFunction(ranks.max) && counts) return;
   throw new RooflineError(
     'ARGUMENT',
     `${owner}: ranks must be as those of fullyShard(), with sum() and max(), not ${describeValue(ranks)}.`,

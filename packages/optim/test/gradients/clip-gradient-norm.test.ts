@@ -24,6 +24,15 @@ describe('clipGradientNorm over ranks', () => {
     expect(parameter.grad.toFlatArray()[0]).toBeCloseTo(4 / 5, 5);
   });
 
+  it('scales those that another rank counts, without counting them', () => {
+    const [own, copied] = [parameterOf([2], 1), parameterOf([2], 2)];
+    own.grad = tensor([4, 0]);
+    copied.grad = tensor([0, 10]);
+    const ranks = { ...besideThree, counts: (parameter: Tensor) => parameter === own };
+    expect(clipGradientNorm([own, copied], 1, { ranks }).item()).toBeCloseTo(5, 5);
+    expect(copied.grad.toFlatArray()[1]).toBeCloseTo(2, 5);
+  });
+
   it('needs no gradient on this one', () => {
     expect(clipGradientNorm([parameterOf([2], 1)], 1, { ranks: besideThree }).item()).toBe(3);
   });

@@ -1,4 +1,4 @@
-import { type Tensor, add, currentRange, mul, onRange, ones, zeros } from '@roofline/tensor-core';
+import { type Tensor, add, compile, currentRange, mul, onRange, ones, zeros } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { Module } from '../../src/index.ts';
 import { toyModel } from '../toy-model.ts';
@@ -30,6 +30,34 @@ class Pair extends Module<[x: Tensor], Tensor> {
 }
 
 describe('Module', () => {
+  it('runs what is wrapped around a calculation in its place, in its range, the last one outermost', () => {
+    const shift = new Shift();
+    const order: string[] = [];
+    for (const name of ['inner', 'outer'])
+      shift.wrap((calculate, x) => {
+        order.push(`${name} in ${currentRange().join('/')}`);
+        return mul(calculate(x) as Tensor, 2);
+      });
+    expect(shift.forward(ones([2])).toFlatArray()).toEqual([12, 12]);
+    expect(order).toEqual(['outer in Shift', 'inner in Shift']);
+  });
+
+  it('compiles anew once something is wrapped around it', () => {
+    const shift = new Shift();
+    const compiled = compile((x: Tensor) => shift.forward(x).detach());
+    const run = () => compiled(ones([2])).toFlatArray();
+    expect([run(), run()]).toEqual([
+      [3, 3],
+      [3, 3],
+    ]);
+    shift.wrap((calculate, x) => calculate(add(x as Tensor, 1)));
+    expect([run(), run()]).toEqual([
+      [5, 5],
+      [5, 5],
+    ]);
+    compiled.dispose();
+  });
+
   it('names parameters as PyTorch code would, own ones first', () => {
     const names = [...new Pair().namedParameters()].map(([name]) => name);
     expect(names).toEqual(['scale', 'first_shift.bias', 'rest.0.bias', 'rest.1.bias']);

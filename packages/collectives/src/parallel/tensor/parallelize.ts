@@ -38,7 +38,8 @@ const divided = new WeakSet<DividableModel>();
  * parallelism and sharding go over another axis of the mesh, after this:
  *
  *     const mesh = await Mesh.create(group, { shard: 2, tensor: 2 });
- *     const parallel = parallelize(deferWeights(() => new TransformerLM(config, { device })), mesh);
+ *     const model = deferWeights(() => new TransformerLM(config, { device }));
+ *     const divided = parallelize(model, mesh);
  *     const sharded = fullyShard(model, mesh.along('shard'), { computeDtype: 'bfloat16' });
  *
  * All tensor ranks begin with the first one's parameters. Where the model draws random numbers of its own (dropout), give each
@@ -52,6 +53,7 @@ export function parallelize<Model extends DividableModel>(
   const group = tensorGroupOf(mesh);
   checkDividable(model, group.size);
   if (divided.has(model)) throw new RooflineError('PARAMETERS', `${owner}: the model is divided already.`);
+  // What fullyShard() puts in the place of a module's own.
   if (Object.hasOwn(model.lmHead, 'forward'))
     throw new RooflineError(
       'PARAMETERS',
