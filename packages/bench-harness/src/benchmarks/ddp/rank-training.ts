@@ -15,8 +15,10 @@ import { profilePass } from './profile-pass.ts';
 import type { RankModel } from './rank-model.ts';
 import type { ProfiledPass, RankResult } from './result.ts';
 
+type Times = RankResult['times'];
+
 /** Each of a rank's times, of one step. */
-export type StepSample = { readonly [Name in keyof RankResult['times']]: number };
+export type StepSample = { readonly [Name in keyof Times]: number };
 
 interface Runs {
   /** What is timed with its communication and without: forward and backward, or of programs the whole step. */
@@ -25,6 +27,7 @@ interface Runs {
   /** Null where it is part of the step's program. */
   readonly update: (() => void) | null;
   readonly step: () => void;
+  dispose(): void;
 }
 
 /** One rank's side of the training that is timed. All ranks call its methods together. */
@@ -68,10 +71,13 @@ export class RankTraining {
       optimizer.step();
       optimizer.zeroGrad();
     };
-    if (execution === 'eager') return { pass, localPass: pass, update: () => optimizer.step(), step };
-    const compiled = () => compile(step, { autotune: execution === 'autotuned' });
-    const program = compiled();
-    return { pass: program, localPass: compiled(), update: null, step: program };
+    if (execution === 'eager')
+      return { ...{ pass, localPass: pass, update: () => optimizer.step(), step }, dispose() {} };
+    const [program, local] = [step, step].map((run) => compile(run, { autotune: execution === 'autotuned' }));
+    return {
+      ...{ pass: program!, localPass: local!, update: null, step: program! },
+      dispose: () => [program, local].forEach((run) => run!.dispose()),
+    };
   }
 
   /** Bytes of each reduction of a step. */
@@ -79,8 +85,26 @@ export class RankTraining {
     return [...this.#trained.bucketBytes];
   }
 
-  /** The first step, in which the optimizer makes its state. */
-  firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
+  /**
+   * The first steps: memory around that in which the optimizer makes its state, op by op, then the peak of one like those that are
+   * timed, with no other program there, and how long after its start the process had made the first of those.
+   */
+  firstSteps(): { readonly memory: RankResult['memory']; readonly coldStartMs: number } {
+    const held = this.#firstStep();
+    // The memory that a step leaves to the next is not that of a program.
+    this.#device.emptyCache();
+    this.#begin(this.#run.step);
+    // A program that is traced replays from the next call on; one that has found a new order of gathers from the one after.
+    if (this.#cell.execution !== 'eager') for (let i = 0; i < 2; i++) this.#begin(this.#run.step);
+    this.#device.synchronize();
+    const coldStartMs = performance.now();
+    this.#device.resetPeakMemory();
+    this.#begin(this.#run.step);
+    const { peakAllocatedBytes: peakBytes } = this.#device.memoryStatistics();
+    return { memory: { ...held, peakBytes }, coldStartMs };
+  }
+
+  #firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
     this.#trained.beginPass();
     this.#backward();
     this.copiedBytes = this.#trained.copiedBytes;
@@ -91,25 +115,43 @@ export class RankTraining {
     return { builtBytes: this.#builtBytes, beforeStepBytes, afterStepBytes };
   }
 
-  /** Each of the times once, all ranks beginning together; 0 where `timed` says that there is none. */
+  /** Each of the times once, all ranks beginning together; 0 for those that `timesOf` leaves out. */
   sample(): StepSample {
     const { optimizer, alone } = this.#trained;
-    const localMs = alone ? this.#time(() => alone(() => this.#begin(this.#run.localPass))) : 0;
+    const { pass, localPass, update, step } = this.#run;
+    const localMs = alone ? this.#time(() => alone(() => this.#begin(localPass))) : 0;
     optimizer.zeroGrad();
-    const synchronizedMs = this.#time(() => this.#begin(this.#run.pass));
-    const optimizerMs = this.#run.update ? this.#time(this.#run.update) : 0;
+    const synchronizedMs = this.#timesPasses ? this.#time(() => this.#begin(pass)) : 0;
+    const optimizerMs = update ? this.#time(update) : 0;
     optimizer.zeroGrad();
-    const stepMs = this.#time(() => this.#begin(this.#run.step));
+    const stepMs = this.#time(() => this.#begin(step));
     const communicationMs = scope(() => this.#time(this.#trained.communication()));
     return { localMs, synchronizedMs, optimizerMs, stepMs, communicationMs };
   }
 
-  /** Which of `sample`'s times there are. */
-  get timed(): { readonly [Name in 'localMs' | 'optimizerMs']: boolean } {
-    return { localMs: this.#trained.alone !== null, optimizerMs: this.#run.update !== null };
+  /** Those of the times that there are. */
+  timesOf(measured: { readonly [Name in keyof Times]: NonNullable<Times[Name]> }): Times {
+    return {
+      ...measured,
+      localMs: this.#trained.alone ? measured.localMs : null,
+      synchronizedMs: this.#timesPasses ? measured.synchronizedMs : null,
+      optimizerMs: this.#run.update ? measured.optimizerMs : null,
+    };
   }
 
-  /** One pass with its communication, as the profiler sees it when it has warmed up. */
+  /** Whether a pass is timed apart from a step: with the update in its program, only to compare it to one without communication. */
+  get #timesPasses(): boolean {
+    return this.#run.update !== null || this.#trained.alone !== null;
+  }
+
+  /** Frees the model and its programs. */
+  dispose(): void {
+    this.#run.dispose();
+    this.#trained.dispose();
+    this.#device.emptyCache();
+  }
+
+  /** One pass with its communication, or a step that is one program, as the profiler sees it when it has warmed up. */
   async profile(): Promise<ProfiledPass> {
     const passes: ProfiledPass[] = [];
     for (const _ of ['warm-up', 'counts']) {
