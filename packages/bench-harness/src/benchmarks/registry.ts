@@ -40,7 +40,7 @@ async function benchmarkOf(record: CellRecord, entries: readonly BenchmarkEntry[
   if (place === null || entries.some(({ name }) => name === benchmark))
     return loadBenchmark(benchmark, entries);
   throw new UsageError(
-    `${place} is of a benchmark ${benchmark}, which this version does not have; it has ${namesOf(entries)}. Read it with ` +
+    `${place} belongs to a benchmark ${benchmark}, which this version does not have; it has ${namesOf(entries)}. Read it with ` +
       'the version or the program that wrote it, or take another folder.',
   );
 }

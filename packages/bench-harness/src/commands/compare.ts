@@ -54,7 +54,7 @@ export const compareCommand = defineCommand({
         regressions: worse,
       });
     } else {
-      // First, what else the ratios may be of.
+      // First, what else may explain the ratios.
       for (const sentence of different) printSentence(sentence);
       printTable(table);
       for (const sentence of summary) printSentence(sentence);

@@ -44,7 +44,7 @@ export function refuseModelFlags(
 ): void {
   const given = flags.find((flag) => args[flag] !== undefined);
   if (given === undefined) return;
-  throw new UsageError(`--${given} is of the model ${model}: add ${parts} to --study, or leave it out.`);
+  throw new UsageError(`--${given} describes the model ${model}: add ${parts} to --study, or leave it out.`);
 }
 
 const DEFAULT_VOCABULARY = 10_000;

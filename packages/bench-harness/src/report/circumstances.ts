@@ -25,7 +25,7 @@ export function withCircumstances(
 function mixedCodeNotes(records: readonly CellRecord[]): Note[] {
   const states = [...new Set(records.map(codeOf))];
   if (states.length < 2) return [];
-  const text = `Not all cells are of one state of the code: ${states.join(', ')}.`;
+  const text = `Not all cells were measured by the same state of the code: ${states.join(', ')}.`;
   return [{ kind: 'note', tone: 'warning', text }];
 }
 

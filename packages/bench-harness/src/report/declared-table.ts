@@ -5,7 +5,7 @@ import type { Parameters } from '../parameters/parameter.ts';
 import type { CellRecord } from '../records/record.ts';
 import { withRoofSpread } from './roof-spread.ts';
 
-/** What a row is of: a cell, or a part of one that also says how it ended itself. */
+/** What a row shows: a cell, or a part of one that has an outcome of its own. */
 export interface RowItem {
   readonly record: CellRecord;
   readonly cell: AnyCell;

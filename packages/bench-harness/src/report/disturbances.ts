@@ -5,7 +5,7 @@ import { listSome } from './values-in-words.ts';
 
 /** Something that lengthens times, or may. */
 interface Disturbance {
-  /** How much of it a cell had; 0 for none worth a word, and for what is not known. */
+  /** How much of it a cell had; 0 where it is negligible or unknown. */
   readonly amount: (record: CellRecord) => number;
   readonly text: (most: number, which: string, record: CellRecord) => string;
   readonly tone: 'info' | 'warning';

@@ -8,7 +8,7 @@ import type { Json } from '../records/json.ts';
 /** A case of a comparison: a cell, what both sides take, and the ratio of that. */
 export interface ComparedCell {
   readonly cell: AnyCell;
-  /** Milliseconds, or what else the comparison is of; null where there is none. */
+  /** Milliseconds, or whatever is compared; null where there is none. */
   readonly ours: number | null;
   readonly theirs: number | null;
   readonly ratio?: RatioEstimate;
@@ -16,7 +16,7 @@ export interface ComparedCell {
   readonly note?: string;
 }
 
-/** What a comparison is of. */
+/** What is compared, and how it is named. */
 export interface Comparison extends Pick<RatioPlot, 'id' | 'title' | 'ours' | 'theirs'> {
   /** What all cells share is said after it. */
   readonly caption?: string;
@@ -66,7 +66,7 @@ function inOrder(cases: readonly ComparedCell[], keys: readonly string[]): Compa
   );
 }
 
-/** The value alone, since a head says what it is of. */
+/** The value alone, since a head names its parameter. */
 function nameOf(parameters: Parameters, cell: AnyCell, key: string): string {
   const value = cell[key];
   if (!isPlain(value)) return '';

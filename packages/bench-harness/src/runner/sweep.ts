@@ -48,7 +48,7 @@ export interface SweepOptions<Parameters> {
   readonly hasTimeFor?: (cell: JsonObject) => boolean;
 }
 
-const told = anyFunction.optional();
+const callback = anyFunction.optional();
 const sweepOptions = z.strictObject({
   parameters: anyObject,
   environment: completeEnvironment,
@@ -59,20 +59,20 @@ const sweepOptions = z.strictObject({
   signal: z.instanceof(AbortSignal).optional(),
   observer: z
     .object({
-      sweepStarted: told,
-      preparing: told,
-      prepared: told,
-      cellStarted: told,
-      cellProgressed: told,
-      cellFinished: told,
+      sweepStarted: callback,
+      preparing: callback,
+      prepared: callback,
+      cellStarted: callback,
+      cellProgressed: callback,
+      cellFinished: callback,
     })
     .optional(),
   task: z.string().optional(),
-  isCurrent: told,
-  hasTimeFor: told,
+  isCurrent: callback,
+  hasTimeFor: callback,
 });
 
-/** What a sweep came to. */
+/** The outcome of a sweep. */
 export interface SweepOutcome {
   /** One record for each cell that has one, in the order of the sweep. */
   readonly records: readonly CellRecord[];

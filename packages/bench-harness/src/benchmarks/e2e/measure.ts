@@ -57,7 +57,7 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
   return { ...ofOurs, peer: await alone.finish(), peerApart: true };
 }
 
-/** Whether so much of a GPU's memory is taken that no other step of the same size fits beside. */
+/** Whether so much of a GPU's memory is taken that no other step of the same size fits next to it. */
 function takesMostOf(device: Device): boolean {
   const total = Number(device.properties()['memoryMiB'] ?? Infinity) * 2 ** 20;
   return 2 * device.memoryStatistics().peakReservedBytes > total;

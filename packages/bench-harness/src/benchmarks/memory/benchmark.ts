@@ -37,7 +37,7 @@ export const memoryBenchmark = defineBenchmark({
       const tables = recomputeTable(cells);
       if (tables.length === 0) return [];
       const text =
-        'Each policy beside the step that keeps all of its activations. Predicted is the peak of that step with what its blocks keep ' +
+        'Each policy compared with the step that keeps all of its activations. Predicted is the peak of that step with what its blocks keep ' +
         'replaced by what those of the policy do: inputs of blocks, attention where that is kept, and all of the blocks that are ' +
         'made again together (Chen et al. 2016).';
       return [

@@ -39,7 +39,7 @@ export const overheadBenchmark = defineBenchmark({
   ],
 });
 
-/** Everything that was found: in full where it is of one study, else one finding a row. */
+/** Everything that was found: the table of the study where there is one, else one finding a row. */
 function everyFinding(cells: OverheadCells) {
   const [[ops], [instruments]] = [opTable(cells), instrumentTable(cells)];
   if (!ops || !instruments) return (ops ?? instruments)!;

@@ -70,7 +70,7 @@ describe('the overhead of instruments', () => {
     expect(memory!['microsecondsPerEvent']).toBeCloseTo(1);
   });
 
-  it('leads, step by step under each beside those without, and is described with what was dropped', () => {
+  it('leads, step by step under each compared with those without, and is described with what was dropped', () => {
     const { title, chart, summary, sections } = overheadBenchmark.toReport([opRecord(), instrumentRecord()]);
     expect(title).toBe('Under an instrument a training step takes 1.02× to 1.10× of its time without');
     expect(chart).toMatchObject({ kind: 'ratios', ours: 'On', theirs: 'Off', heads: ['Instrument'] });

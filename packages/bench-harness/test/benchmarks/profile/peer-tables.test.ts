@@ -97,7 +97,7 @@ describe("our kernels next to PyTorch's", () => {
     );
     const text = renderMarkdown(report);
     for (const title of [
-      'Kernel time beside PyTorch',
+      'Kernel time vs PyTorch',
       'Kernel summary of PyTorch',
       'Instances by range add up',
     ]) {

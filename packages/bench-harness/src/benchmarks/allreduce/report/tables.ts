@@ -18,7 +18,7 @@ const nounOf: Readonly<Record<Placement, string>> = {
   'in-place': 'in place',
 };
 
-/** What a placement came to. Those out of place come first, right after their time. */
+/** The results of a placement. Those out of place come first, right after their time. */
 function placementColumns(placement: Placement): Column[] {
   const noun = nounOf[placement];
   const where = placement === 'in-place' ? `, ${noun}` : '';

@@ -15,11 +15,11 @@ export function lead(cells: readonly CompileMeasurement[]): Lead | null {
       {
         ...{
           ...common,
-          title: 'Kernels of a step beside those before fusing',
+          title: 'Kernels of a step, after vs before fusing',
           ours: 'After',
           theirs: 'Before',
         },
-        caption: 'Kernels, copies and fills of the graph, and those with every fused op by itself.',
+        caption: 'Kernels, copies and fills of the graph, and those with every fused op on its own.',
       },
       fused.map(({ cell, result: { nodes, nodesBefore } }) => ({ cell, ours: nodes, theirs: nodesBefore })),
       (range) => `A compiled step runs ${range} of the kernels of its ops`,
@@ -27,7 +27,7 @@ export function lead(cells: readonly CompileMeasurement[]): Lead | null {
   }
   return ratioLead(
     {
-      ...{ ...common, title: 'Launches of a step beside its calls', ours: 'Launches', theirs: 'Calls' },
+      ...{ ...common, title: 'Launches of a step vs its calls', ours: 'Launches', theirs: 'Calls' },
       caption: 'ONNX graphs and single ops that a step launches, and the ops that it calls.',
     },
     measured.map(({ cell, result: { launches, calls } }) => ({ cell, ours: launches, theirs: calls })),

@@ -7,7 +7,7 @@ import type { DdpMeasurement } from './measured.ts';
 
 type Cells = readonly DdpMeasurement[];
 
-/** Our steps beside those of DistributedDataParallel. */
+/** Our steps compared with those of DistributedDataParallel. */
 function besidePeer(cells: Cells): ComparedCell[] {
   return measuredOf(cells).flatMap(({ cell, time, result: { times, peer } }) => {
     if (peer?.status !== 'ok') return [];
@@ -21,7 +21,7 @@ const common = {
   named: ['mode', 'execution', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
 };
 
-/** Our steps beside those of a peer, else passes with communication beside those without; null for one rank alone. */
+/** Our steps compared with a peer's, else passes with communication compared with those without; null for one rank alone. */
 export function lead(cells: Cells): Lead | null {
   return peerLead(cells) ?? communicationLead(cells);
 }
@@ -29,7 +29,7 @@ export function lead(cells: Cells): Lead | null {
 function peerLead(cells: Cells): Lead | null {
   return ratioLead(
     {
-      ...{ ...common, title: 'A data-parallel step beside DistributedDataParallel' },
+      ...{ ...common, title: 'A data-parallel step vs DistributedDataParallel' },
       caption:
         'Time of a step on the slowest rank, the median, over that of PyTorch; a pale band is the 95 % interval.',
       ...{ ours: 'Roofline', theirs: 'PyTorch' },
@@ -49,7 +49,7 @@ function communicationLead(cells: Cells): Lead | null {
   });
   return ratioLead(
     {
-      ...{ ...common, title: 'Passes with communication beside those without' },
+      ...{ ...common, title: 'Passes with communication vs without' },
       caption:
         'Time of a forward and backward pass on the slowest rank, the median; a pale band is the 95 % interval.',
       ...{ ours: 'With', theirs: 'Without' },

@@ -25,7 +25,7 @@ const named: readonly (keyof E2eCell & string)[] = [
   'peerExecution',
 ];
 
-/** Better ways come later: a page leads with the best that there is of ours. */
+/** From the worst way to the best: a page leads with the best of ours. */
 const byWorth = {
   execution: ['eager', 'compiled', 'autotuned'],
   attention: ['plain', 'flash'],
@@ -97,14 +97,14 @@ function comparedWithEager({
   return { cell, ours, theirs: ours / overEager.ratio, ratio: overEager };
 }
 
-/** Ours beside the strongest peer's, else compiled beside eager, else the share of the roof; null where nothing was measured. */
+/** Ours against the strongest peer, else compiled against eager, else the share of the roof; null where nothing was measured. */
 export function lead(steps: Steps): Lead | null {
   return strongestLead(leadSteps(besidePeer(steps))) ?? compiledLead(steps) ?? roofLead(steps);
 }
 
 function strongestLead(beside: Steps): Lead | null {
   return ratioLead(
-    besidePeers(`${titleOf(beside)} beside ${titlesOf(beside).join(' and ')}`, beside),
+    besidePeers(`${titleOf(beside)} vs ${titlesOf(beside).join(' and ')}`, beside),
     beside.map(comparedWithPeer),
     (range) => `${aStep(beside)} takes ${range} of the time of ${peerName(beside)}`,
   );
@@ -114,7 +114,7 @@ function compiledLead(steps: Steps): Lead | null {
   const compiled = leadSteps(compiledSteps(steps));
   return ratioLead(
     {
-      ...{ title: `${titleOf(compiled)}, compiled beside eager`, named, parameters: stepParameters },
+      ...{ title: `${titleOf(compiled)}, compiled vs eager`, named, parameters: stepParameters },
       ...{ ours: 'Compiled', theirs: 'Eager' },
       caption: 'Median time of a compiled step over that of an eager one; a pale band is the 95 % interval.',
     },
@@ -145,8 +145,8 @@ export function question(steps: Steps): string {
   const executions = new Set(steps.map(({ cell }) => cell.execution));
   const isCompiled = [...executions].some((execution) => execution !== 'eager');
   const peers = titlesOf(besidePeer(steps)).join(', ');
-  if (peers !== '') return `${isCompiled ? 'Compiled' : 'Steps'} beside ${peers}`;
-  return isCompiled && executions.has('eager') ? 'Compiled beside eager' : 'Steps';
+  if (peers !== '') return `${isCompiled ? 'Compiled' : 'Steps'} vs ${peers}`;
+  return isCompiled && executions.has('eager') ? 'Compiled vs eager' : 'Steps';
 }
 
 /** How the peer ran: `torch.compile`, `eager PyTorch`, `JAX`; the peer's name where it ran in several ways. */

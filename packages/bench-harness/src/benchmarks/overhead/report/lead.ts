@@ -13,7 +13,7 @@ const parameters = {
   ...stepParameters,
 };
 
-/** A step under each instrument beside one without; where none was measured what ops cost the host. */
+/** A step under each instrument compared with one without; where none was measured, what ops cost the host. */
 export function lead(cells: OverheadCells): Lead | null {
   return instrumentLead(cells) ?? opLead(cells);
 }
@@ -22,7 +22,7 @@ function instrumentLead(cells: OverheadCells): Lead | null {
   const measurements = instrumentsIn(cells);
   return ratioLead(
     {
-      title: 'Steps under an instrument beside steps without',
+      title: 'Steps under an instrument vs without',
       ...{
         ours: 'On',
         theirs: 'Off',

@@ -7,7 +7,7 @@ import { aStep, leadSteps } from '../../e2e/report/lead.ts';
 import { cellsOf, measuredIn, type PrecisionCells } from './measured.ts';
 import { lossPlot } from './plots.ts';
 
-/** What a lower precision gains; else how far its gradients are off, beside PyTorch's; else what it does to the loss. */
+/** What a lower precision gains; else how far its gradients are off, compared with PyTorch's; else what it does to the loss. */
 export function lead(cells: PrecisionCells): Lead | null {
   return speedLead(cells) ?? accuracyLead(cells) ?? lossLead(cells);
 }
@@ -17,7 +17,7 @@ function speedLead(cells: PrecisionCells): Lead | null {
   const low = leadSteps(pairs.map(({ cell, beside }) => ({ ...cell, beside })));
   return ratioLead(
     {
-      ...{ title: 'Steps in lower precision beside float32', ours: 'Autocast', theirs: 'float32' },
+      ...{ title: 'Steps in lower precision vs float32', ours: 'Autocast', theirs: 'float32' },
       caption: 'Median device time of a step; a pale band is the 95 % interval.',
       ...{ parameters: stepParameters, named: ['size', 'context', 'batch', 'mode', 'dtype', 'attention'] },
     },
@@ -32,7 +32,7 @@ function speedLead(cells: PrecisionCells): Lead | null {
 function accuracyLead(cells: PrecisionCells): Lead | null {
   return ratioLead(
     {
-      title: "Errors of gradients beside PyTorch's",
+      title: "Errors of gradients vs PyTorch's",
       caption: 'Distance of all gradients under autocast from those in float64, relative.',
       ...{ ours: 'Roofline', theirs: 'PyTorch', value: 'number', parameters: stepParameters },
       named: ['size', 'dtype', 'context', 'batch', 'attention', 'execution'],

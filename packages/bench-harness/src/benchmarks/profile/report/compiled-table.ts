@@ -23,7 +23,7 @@ export function compiledTables(profiles: Profiles): Table[] {
   const strong = { emphasis: 'strong' } as const;
   return tablesOf(
     {
-      ...{ id: 'compiled-beside-eager', title: 'Compiled beside eager' },
+      ...{ id: 'compiled-beside-eager', title: 'Compiled vs eager' },
       caption: 'Medians of a step, profiled.',
       columns: [
         column.text('cell', 'Cell', ({ name }) => name, { overflow: 'shorten' }),

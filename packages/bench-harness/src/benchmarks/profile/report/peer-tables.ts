@@ -21,7 +21,7 @@ export function besidePeerTables(profiles: Profiles): Table[] {
   if (!profiles.some(({ result }) => result?.peer)) return [];
   return profileTables<PhaseKernels>(
     {
-      ...{ id: 'beside-pytorch', title: 'Kernel time beside PyTorch', saysShared: true },
+      ...{ id: 'beside-pytorch', title: 'Kernel time vs PyTorch', saysShared: true },
       caption:
         "Sums of a step, whatever the selection. On the CPU PyTorch's kernels are aten ops by their self time.",
       columns: [
