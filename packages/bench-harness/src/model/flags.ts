@@ -1,8 +1,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import type { InferredOptionTypes } from 'yargs';
 import type { Flags } from '../cli/command.ts';
-import { parseList, parseWholeNumber } from '../cli/option-values.ts';
-import { unknownChoice } from '../cli/unknown-choice.ts';
+import { parseList, parseWholeNumber, unknownChoice } from '../cli/option-values.ts';
 import { UsageError } from '../errors.ts';
 import { modelShape, type ModelShape, type NamedModel } from './shape.ts';
 

@@ -7,8 +7,8 @@ import { firstIssue } from '../check-argument.ts';
 import { cellProgram } from '../paths.ts';
 import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcome.ts';
 import { cellEvent, EVENT_DESCRIPTOR, type CellEvent, type CellJob } from './cell-protocol.ts';
-import { countMemoryKills } from './kernel-memory-kills.ts';
 import { afterMs } from './timer.ts';
+import { readFileSync } from 'node:fs';
 
 export interface CellProcessOptions {
   /** After this many milliseconds the process and all it started are killed. Default: never. */
@@ -168,4 +168,11 @@ function parseEvent(line: string): CellEvent | null {
     `What the cell gave cannot be kept (${firstIssue('it', error)}): measure returns an object of what JSON holds, and ` +
     'progress takes two finite numbers and a text.';
   return { type: 'error', error: { name: 'ArgumentError', message } };
+}
+
+/** How many processes the Linux kernel has killed for want of memory; null where that is unknown. */
+function countMemoryKills(): number | null {
+  const statistics = ifPossible(() => readFileSync('/proc/vmstat', 'utf8')) ?? '';
+  const count = /^oom_kill (\d+)$/m.exec(statistics)?.[1];
+  return count === undefined ? null : Number(count);
 }

@@ -3,10 +3,9 @@ import { stepSweepOf } from '../e2e/parameters.ts';
 import { memorySettings } from './parameters.ts';
 import { detailedOf, forwardBeside, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
 import { lead } from './report/lead.ts';
-import { opByOpNotes } from './report/op-by-op.ts';
+import { opByOpNotes, largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
 import { allocationPictures, allocationPlot, peakPlot } from './report/plots.ts';
 import { recomputeFinding, recomputePlot, recomputeTable } from './report/recompute.ts';
-import { largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
 import { memoryResult } from './result.ts';
 
 /** Where the memory of a training step goes: one step recorded, allocation by allocation. */

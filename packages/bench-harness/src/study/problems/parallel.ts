@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration, formatPercent, formatRatio } from '@roofline/reports';
-import { sizeInWords } from '../../benchmarks/allreduce/size-in-words.ts';
+import { sizeInWords } from '../../benchmarks/allreduce/sizes.ts';
 import type { Problem, StudyRun } from '../problem.ts';
 import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
 

@@ -275,7 +275,7 @@ describe('e2e report', () => {
         [20, undefined],
       ]);
       expect(all!.columns.map(({ label }) => label)).toEqual(
-        expect.arrayContaining(['Beside', 'Peer', 'Step by step', 'Ours / peer', "Peer's execution"]),
+        expect.arrayContaining(['Compared with', 'Peer', 'Step by step', 'Ours / peer', "Peer's execution"]),
       );
     });
 

@@ -3,8 +3,7 @@ import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import type { Comparison } from '../../../report/ratio-chart.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
 import { aStep, leadSteps } from '../../e2e/report/lead.ts';
-import { runsOpByOp } from './op-by-op.ts';
-import type { MeasuredMemory, MemoryMeasurement } from './tables.ts';
+import { runsOpByOp, type MeasuredMemory, type MemoryMeasurement } from './tables.ts';
 
 type Cells = readonly MemoryMeasurement[];
 type Titles = Pick<Comparison, 'title' | 'theirs'>;

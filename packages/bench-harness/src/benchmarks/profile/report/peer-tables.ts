@@ -4,7 +4,7 @@ import { column } from '../../../report/standard-columns.ts';
 import { profiledOf, settingsOf, type Profiled, type ProfileMeasurement } from '../interpret.ts';
 import { isMatrixProduct, phaseOf, phasesOf, type TimedKernel } from '../kernel-spans.ts';
 import { isPeerProduct, PRODUCT_NAMES } from '../peer/peer-kernels.ts';
-import { kernelSummaryColumns } from './kernel-columns.ts';
+import { kernelSummaryColumns } from './tables.ts';
 import { perStep, phaseColumn, profileTables, type Profiles } from './profile-table.ts';
 import { matmulShare, type MatmulShare } from './shares.ts';
 import { summarizeByName, type KernelGroup } from './summaries.ts';

@@ -2,10 +2,15 @@ import type { Table } from '@roofline/reports';
 import type { ColumnOf } from '../../../report/declared-table.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { settingsOf } from '../interpret.ts';
-import { durationColumns, kernelSummaryColumns, totalColumn } from './kernel-columns.ts';
 import { perStep, phaseColumn, profileTable, profileTables, type Profiles } from './profile-table.ts';
 import { attentionShares, matmulShares, topsOfPhases, type PhaseTop } from './shares.ts';
-import { kernelSummary, rangeSummary, type ReachedGroup } from './summaries.ts';
+import {
+  kernelSummary,
+  rangeSummary,
+  type ReachedGroup,
+  type Durations,
+  type KernelGroup,
+} from './summaries.ts';
 
 const filled = { shown: 'filled' } as const;
 const reachedColumns: readonly ColumnOf<ReachedGroup>[] = [
@@ -132,3 +137,25 @@ function selectionTitle(profiles: Profiles): string {
   ];
   return words.length === 0 ? '' : `: ${words.join(', ')}`;
 }
+
+const nanoseconds = (key: keyof Durations, label: string, detail = false): ColumnOf<Durations> =>
+  column.number<Durations>(key, label, (row) => row[key], { digits: 1, ...(detail && { detail }) });
+
+// As Nsight Systems heads them.
+const totalColumn = nanoseconds('totalNs', 'Total Time (ns)');
+const durationColumns: readonly ColumnOf<Durations>[] = [
+  nanoseconds('averageNs', 'Avg (ns)'),
+  nanoseconds('medianNs', 'Med (ns)', true),
+  nanoseconds('minNs', 'Min (ns)', true),
+  nanoseconds('maxNs', 'Max (ns)', true),
+  nanoseconds('stdNs', 'StdDev (ns)', true),
+];
+
+/** The columns of Nsight Systems' `cuda_gpu_kern_sum`; it has the name last, where narrow pages lose it. */
+export const kernelSummaryColumns: readonly ColumnOf<KernelGroup>[] = [
+  column.text('name', 'Name', { overflow: 'shorten' }),
+  column.percent('timeShare', 'Time (%)', { emphasis: 'strong' }),
+  totalColumn,
+  column.number('instances', 'Instances'),
+  ...durationColumns,
+];
