@@ -15,7 +15,13 @@ export { type ByteWindowsOptions, byteWindows } from './data/byte-windows.ts';
 export { type LoadedCheckpoint, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts';
 export { type CostOptions, type ModelCost, costOf } from './model/cost.ts';
 export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
-export { type GenerateOptions, generate, generateTokens } from './generation/generate.ts';
+export {
+  type BatchGenerateOptions,
+  type GenerateOptions,
+  generate,
+  generateBatch,
+  generateTokens,
+} from './generation/generate.ts';
 export { CacheStep } from './generation/cache-step.ts';
 export {
   type AttentionCache,
