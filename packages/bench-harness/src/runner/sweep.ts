@@ -48,7 +48,7 @@ export interface SweepOptions<Parameters> {
   readonly hasTimeFor?: (cell: JsonObject) => boolean;
 }
 
-const callback = anyFunction.optional();
+const told = anyFunction.optional();
 const sweepOptions = z.strictObject({
   parameters: anyObject,
   environment: completeEnvironment,
@@ -59,17 +59,17 @@ const sweepOptions = z.strictObject({
   signal: z.instanceof(AbortSignal).optional(),
   observer: z
     .object({
-      sweepStarted: callback,
-      preparing: callback,
-      prepared: callback,
-      cellStarted: callback,
-      cellProgressed: callback,
-      cellFinished: callback,
+      sweepStarted: told,
+      preparing: told,
+      prepared: told,
+      cellStarted: told,
+      cellProgressed: told,
+      cellFinished: told,
     })
     .optional(),
   task: z.string().optional(),
-  isCurrent: callback,
-  hasTimeFor: callback,
+  isCurrent: told,
+  hasTimeFor: told,
 });
 
 /** The outcome of a sweep. */
