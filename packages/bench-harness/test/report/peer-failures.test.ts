@@ -2,7 +2,7 @@ import { renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
 import { precisionBenchmark } from '../../src/benchmarks/precision/benchmark.ts';
-import { peerFailures } from '../../src/benchmarks/e2e/report/findings.ts';
+import { peerFailures } from '../../src/report/peer-failures.ts';
 import { toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
 
 const failed = (message: string) => ({

@@ -3,6 +3,7 @@ import { replaysGraphs } from '../../../execution/kinds.ts';
 import { peerOfExecution, peerTitles } from '../../../peer/kinds.ts';
 import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
+import { peerFailures } from '../../../report/peer-failures.ts';
 import { ratioRange } from '../../../report/ratio-chart.ts';
 import { modeNames } from './lead.ts';
 import { e2eDtypes, modes, sizeName, stepNames, type E2eDType, type Mode } from '../parameters.ts';
@@ -15,8 +16,6 @@ import {
   strongestFinding,
   titleOfPeers,
 } from './peers.ts';
-import type { FailedPeer } from '../../../peer/cell-peer.ts';
-import { firstLine, listSome } from '../../../report/values-in-words.ts';
 
 type Steps = readonly StepMeasurement[];
 
@@ -123,28 +122,4 @@ export function peerNotes(steps: Steps): Block[] {
   if (apart.length === 0) return failures;
   const text = `Not in turn, because both at once do not fit on the GPU, but one after the other: ${apart.join('; ')}.`;
   return [...failures, { kind: 'note', tone: 'warning', text }];
-}
-
-/** Our cells for which a peer has no time, and why: one sentence a peer and reason. */
-export function peerFailures(
-  cells: readonly {
-    readonly name: string;
-    /** Of the peer: `PyTorch`. */
-    readonly title: string;
-    readonly peer: FailedPeer | { readonly status: 'ok' } | null | undefined;
-  }[],
-): string[] {
-  const failed = cells.flatMap(({ name, title, peer }) =>
-    peer && peer.status !== 'ok' ? [{ name, title, reason: reasonOf(peer) }] : [],
-  );
-  return [...Map.groupBy(failed, ({ title, reason }) => `${title} ${reason}`).values()].map(
-    (group) =>
-      `${group[0]!.title} could not run ${listSome(group.map(({ name }) => name))}: ${group[0]!.reason}.`,
-  );
-}
-
-/** Of running out of memory only the first sentence: the bytes after it differ from cell to cell. */
-function reasonOf({ status, error }: FailedPeer): string {
-  const line = firstLine(error.message);
-  return (status === 'out-of-memory' ? line.split('. ', 1)[0]! : line).replace(/\.$/, '');
 }
