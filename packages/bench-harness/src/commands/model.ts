@@ -1,26 +1,21 @@
+import { stepParameters } from '../benchmarks/e2e/parameters.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
-import { parseWholeNumber } from '../cli/option-values.ts';
+import { settingFlagsOf, settingsBy } from '../cli/flags/parameter-flags.ts';
 import { printJson, printLine } from '../cli/output.ts';
 import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
+import type { ValuesOf } from '../parameters/sweep.ts';
 import { chooseModels, loadPresets, modelFlags, sizeFlag, type ModelArguments } from '../model/flags.ts';
+
+const { context, batch } = stepParameters;
+/** Of one step. */
+const sizes = { context, batch };
 
 export const modelCommand = defineCommand({
   flags: {
     ...modelFlags,
     size: { ...sizeFlag('all, in a table'), describe: 'One of the presets' },
-    context: {
-      type: 'string',
-      default: '256',
-      describe: 'Tokens of a sequence',
-      coerce: parseWholeNumber('context', 1),
-    },
-    batch: {
-      type: 'string',
-      default: '4',
-      describe: 'Sequences of a batch',
-      coerce: parseWholeNumber('batch', 1),
-    },
+    ...settingFlagsOf(sizes),
     ...jsonFlag,
   },
   examples: [
@@ -32,16 +27,17 @@ export const modelCommand = defineCommand({
   ],
   async run(args) {
     const { describeModel, modelTables, presetTable } = await import('./describe-model.ts');
+    const step = settingsBy(sizes, args) as ValuesOf<typeof sizes>;
     if (!namesModel(args)) {
       const presets = Object.entries(await loadPresets()).map(([size, shape]) => ({ size, shape }));
-      const descriptions = presets.map((model) => describeModel(model, args));
+      const descriptions = presets.map((model) => describeModel(model, step));
       if (args.json) printJson({ presets: descriptions });
       else printTable(presetTable(descriptions));
       return EXIT.ok;
     }
     const models = await chooseModels(args, 'small');
     if (models.length > 1) throw new UsageError('`roofline model` describes one size at a time.');
-    const description = describeModel(models[0]!, args);
+    const description = describeModel(models[0]!, step);
     if (args.json) {
       printJson(description);
       return EXIT.ok;

@@ -65,12 +65,12 @@ const sweepOptions = z.strictObject({
   signal: z.instanceof(AbortSignal).optional(),
   observer: z
     .object({
-      sweepStarted: callback,
-      preparing: callback,
-      prepared: callback,
-      cellStarted: callback,
-      cellProgressed: callback,
-      cellFinished: callback,
+      sweepStarted: told,
+      preparing: told,
+      prepared: told,
+      cellStarted: told,
+      cellProgressed: told,
+      cellFinished: told,
     })
     .optional(),
   task: z.string().optional(),

@@ -1,8 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
-import { z } from 'zod';
 import { runCellProcess } from '../../src/runner/cell-process.ts';
-import { runColdAndWarm } from '../../src/runner/cold-and-warm.ts';
+import { timeColdAndWarm } from '../../src/runner/cold-and-warm.ts';
 
 vi.mock(import('../../src/runner/cell-process.ts'));
 
@@ -15,9 +14,9 @@ it('a cold start finds neither our cache of kernels nor that of NVRTC, and a war
     if (folders.length === 0) expect(readdirSync(own)).toEqual([]);
     expect(nvrtc.startsWith(own)).toBe(true);
     folders.push(own);
-    return Promise.resolve({ status: 'ok', result: folders.length } as never);
+    return Promise.resolve({ status: 'ok', result: { durationMs: folders.length } } as never);
   });
-  expect(await runColdAndWarm(job, z.number(), 'It')).toEqual({ cold: 1, warm: 2 });
+  expect(await timeColdAndWarm(job, 'It')).toEqual({ coldMs: 1, warmMs: 2 });
   expect(folders[1]).toBe(folders[0]);
   expect(existsSync(folders[0]!)).toBe(false);
 });

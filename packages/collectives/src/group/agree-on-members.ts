@@ -129,13 +129,13 @@ function disagreementError(rank: number, own: Ask, asks: readonly RankAsk[]): Co
   const askers = new Map([[listOf(own), new Set([rank])]]);
   for (const ask of asks) askers.set(listOf(ask), (askers.get(listOf(ask)) ?? new Set()).add(ask.rank));
   const sorted = (ranks: Iterable<number>) => [...ranks].toSorted((a, b) => a - b);
-  const told = [...askers]
+  const listed = [...askers]
     .map(([list, ranks]) => ({ list, ranks: sorted(ranks) }))
     .toSorted((a, b) => a.ranks[0]! - b.ranks[0]!)
     .map(({ list, ranks }) => `${rankNames(ranks)}: ${list}`);
   const peers = asks.filter((ask) => listOf(ask) !== listOf(own)).map((ask) => ask.rank);
   return new CollectiveError(
-    `subGroup: the ranks ask for different groups (${told.join('; ')}). All members of a group must call it with one list ` +
+    `subGroup: the ranks ask for different groups (${listed.join('; ')}). All members of a group must call it with one list ` +
       'in one order, and ranks make the groups that they share one after the other alike; nothing was made, and this group ' +
       'goes on.',
     { op: 'subGroup', rank, peers: sorted(new Set(peers)) },
@@ -156,9 +156,9 @@ function lateError(
     const { last } = notices.get(member)!;
     return last ? [`rank ${member} asked last for ${last.ranks.join(', ')}`] : [];
   });
-  const told = [`rank ${rank} asked for ${ask.ranks.join(', ')}`, ...asked].join('; ');
+  const listed = [`rank ${rank} asked for ${ask.ranks.join(', ')}`, ...asked].join('; ');
   return new CollectiveError(
-    `subGroup: ${rankNames(late)} did not come within ${timeoutMs} ms (${told}); does it call subGroup() too, with the same ` +
+    `subGroup: ${rankNames(late)} did not come within ${timeoutMs} ms (${listed}); does it call subGroup() too, with the same ` +
       'list of ranks in the same order?',
     { op: 'subGroup', rank, peers: late },
   );

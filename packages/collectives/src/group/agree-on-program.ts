@@ -51,10 +51,10 @@ function differenceError(
     callers.set(call, [...(callers.get(call) ?? []), ranks[member]!]);
   });
   const own = lists[rank]![first] ?? 'nothing more';
-  const told = [...callers].map(([call, ranks]) => `${rankNames(ranks)}: ${call}`).join('; ');
+  const listed = [...callers].map(([call, ranks]) => `${rankNames(ranks)}: ${call}`).join('; ');
   return new CollectiveError(
     `compile: the ranks have compiled different programs of ${program === '' ? 'a function' : program}: they differ in call ` +
-      `${first + 1} of this group (${told}). All ranks must trace the same calls in the same order; nothing of it has run.`,
+      `${first + 1} of this group (${listed}). All ranks must trace the same calls in the same order; nothing of it has run.`,
     {
       op: 'compile',
       rank: ranks[rank]!,

@@ -83,7 +83,7 @@ export interface CapturedPrograms {
   /** Puts a call on the current stream, which is being captured. Gives why that failed, or null. */
   capture(call: BackendCall): Failure | null;
   /**
-   * Lets `launch` queue a graph on the current stream, after all calls so far; `program` is told, once, what became of it. Gives why
+   * Lets `launch` queue a graph on the current stream, after all calls so far; `program` is given its outcome, once. Gives why
    * no graph can run any more, or null.
    */
   launch(program: LaunchedProgram, launch: () => void): Failure | null;

@@ -56,7 +56,7 @@ function keptMemory({ address, storage }: MemoryView): Operand {
   return { address, buffer, finish: () => {}, release: storage.keepMemory?.() ?? (() => {}) };
 }
 
-/** The first reader of what a call writes waits for it, and hears of what went wrong; so does whoever writes what it reads. */
+/** The first reader of what a call writes waits for it and gets its error; so does the first writer of what it reads. */
 export function noteUnderWay(call: PreparedCall, { input, output, isInPlace }: MemoryCall): void {
   let hasTold = false;
   output?.storage.noteUnderWay?.(() => {

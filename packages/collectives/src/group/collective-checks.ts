@@ -68,7 +68,7 @@ export class CollectiveChecks {
     if (piece.rank > 0) shapes.push([piece.shape[0]! * this.#size, ...piece.shape.slice(1)]);
     if (shapes.some((shape) => sameShape(shape, whole.shape))) return;
     throw new ShapeError(
-      `${op}: beside ${formatShape(piece.shape)} the ${name} must be ${shapes.map(formatShape).join(' or ')}, a piece ` +
+      `${op}: for ${formatShape(piece.shape)} the ${name} must be ${shapes.map(formatShape).join(' or ')}, a piece ` +
         `for each of ${this.#size} ranks, not ${formatShape(whole.shape)}.`,
     );
   }

@@ -11,8 +11,8 @@ export function findDisagreement(
   notices: ReadonlyMap<number, Notice>,
 ): readonly RankAsk[] | null {
   const isOwn = (party: RankAsk) => party.rank === rank && party.serial === own.serial;
-  const told = disagreementsOf(notices).find((parties) => parties.some(isOwn));
-  const odd = told ?? seenDisagreement(own, notices);
+  const reported = disagreementsOf(notices).find((parties) => parties.some(isOwn));
+  const odd = reported ?? seenDisagreement(own, notices);
   if (!odd) return null;
   const alike = own.ranks.flatMap((member) => askOf(member, own, notices, 0) ?? []);
   return [...new Map([...alike, ...odd].map((ask) => [`${ask.rank}:${ask.serial}`, ask])).values()];

@@ -314,7 +314,7 @@ export class ProcessGroup {
     }
     // Also where nothing is held, as for copies.
     trace?.refuse(
-      `${call.kind} works on memory beside the ops, which replays would not repeat`,
+      `${call.kind} works on memory outside of the ops, which replays would not repeat`,
       'Call it outside, on what the compiled function returns',
     );
     const terms = { ...call, onCurrentStream: this.#onCurrentStream };

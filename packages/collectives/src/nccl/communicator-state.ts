@@ -63,7 +63,7 @@ export class CommunicatorState {
   }
 
   /**
-   * The same for a call, which is to fail once the communicator has: whoever ends it then may be waiting inside for CUDA graphs that
+   * The same for a call, which fails once the communicator has: the thread that ends it may then be waiting inside for CUDA graphs that
    * this thread has to free.
    */
   enterUnlessFailed(): boolean {

@@ -282,10 +282,10 @@ export class NcclBackend implements Backend, CapturedPrograms {
     if (this.#failure || !communicator.state.hasFailed) return this.#failure;
     // Where the watchdog is at it, waits for its end.
     this.#endCommunicator();
-    const told = watchdog.failure();
-    const message = told?.message ?? 'the communicator has been aborted';
+    const reported = watchdog.failure();
+    const message = reported?.message ?? 'the communicator has been aborted';
     // The watchdog tells it once.
-    this.#failure = { status: 'failed', losses: new Map(told?.losses ?? []), message };
+    this.#failure = { status: 'failed', losses: new Map(reported?.losses ?? []), message };
     return this.#failure;
   }
 

@@ -319,7 +319,7 @@ describe('is refused', () => {
       use(groupOn(backend), x);
       return mul(x, 2);
     });
-    const message = `compile: ${op} works on memory beside the ops, which replays would not repeat`;
+    const message = `compile: ${op} works on memory outside of the ops, which replays would not repeat`;
     expect(() => scope(() => void f(ones([2, 2])))).toThrow(message);
     expect(backend.calls).toEqual([]);
     expect(device('cpu').memoryStatistics().liveStorages).toBe(live);

@@ -1,10 +1,9 @@
 import { device as openDevice } from '@roofline/tensor-core';
-import { type Compilation, compilation } from '../../execution/compilation.ts';
-import { runColdAndWarm } from '../../runner/cold-and-warm.ts';
+import type { Compilation } from '../../execution/compilation.ts';
+import { timeColdAndWarm } from '../../runner/cold-and-warm.ts';
 import type { CellTask } from '../../runner/cell-task.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import type { CompileCell } from './parameters.ts';
-import type { CompileResult } from './result.ts';
 
 type Seed = { readonly seed: number };
 
@@ -20,12 +19,7 @@ export const compileTimeTask: CellTask<CompileCell, Seed, Compilation> = {
 };
 
 /** What compiling takes with no kernel compiled yet, and with all in the cache. Throws when one of the two processes fails. */
-export async function measureCompileTimes(
-  cell: CompileCell,
-  seed: number,
-  deviceLabel: string,
-): Promise<NonNullable<CompileResult['compileTimes']>> {
+export function measureCompileTimes(cell: CompileCell, seed: number, deviceLabel: string) {
   const job = { task: 'compile-time', parameters: cell, settings: { seed }, deviceLabel };
-  const { cold, warm } = await runColdAndWarm(job, compilation, 'Compiling the step');
-  return { coldMs: cold.durationMs, warmMs: warm.durationMs };
+  return timeColdAndWarm(job, 'Compiling the step');
 }
