@@ -23,9 +23,11 @@ export {
   generateTokens,
 } from './generation/generate.ts';
 export { CacheStep } from './generation/cache-step.ts';
+export type { Padding } from './generation/padding.ts';
 export {
   type AttentionCache,
   KeyValueCache,
+  type KeyValueCacheOptions,
   type KeysAndValues,
   LayerCache,
 } from './generation/key-value-cache.ts';

@@ -3,8 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { TokenFileMetadata } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
-import type { TokenizeSettings } from './tokenize-files.ts';
-import type { Tokenizer } from './tokenizers.ts';
+import type { TokenizeSettings, Tokenizer } from './tokenizers.ts';
 
 const configName = 'tokenizer_config.json';
 /** The folder of a training's folder that holds a copy of its tokenizer. */

@@ -3,16 +3,9 @@ import { dirname } from 'node:path';
 import { type TokenFileHeader, isTokenFile, writeTokens } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
 import { tokenizerMetadata } from './kept-tokenizer.ts';
-import type { Tokenizer } from './tokenizers.ts';
+import type { TokenizeSettings } from './tokenizers.ts';
 
 const pieceBytes = 4 * 2 ** 20;
-
-/** What becomes of the texts. */
-export interface TokenizeSettings {
-  readonly tokenizer: Tokenizer;
-  /** The token after each text; null for none. */
-  readonly endOfText: number | null;
-}
 
 /** Looks on while files are tokenized. */
 export interface TokenizeObserver {

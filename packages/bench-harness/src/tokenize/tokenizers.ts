@@ -28,6 +28,13 @@ export interface TextStream {
   end(): string;
 }
 
+/** What becomes of the texts. */
+export interface TokenizeSettings {
+  readonly tokenizer: Tokenizer;
+  /** The token after each text; null for none. */
+  readonly endOfText: number | null;
+}
+
 /** A token is a byte. */
 export const bytesTokenizer: Tokenizer = {
   file: null,
