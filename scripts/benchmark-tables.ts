@@ -65,14 +65,14 @@ export function cellsOf(...folders: readonly string[]): Cell[] {
 export const compiledCells = () =>
   cellsOf('h200-compiled-peer', 'h200-compiled-float32', 'h200-compiled-float32-2.7b');
 
-/** A step of ours beside the faster peer, with the times of those that were measured. */
+/** A step of ours next to the faster peer, with the times of those that were measured. */
 interface LeadStep extends Pick<Cell, 'size' | 'context' | 'oursMs' | 'theirsMs' | 'ratio'> {
   readonly faster: 'JAX' | 'PyTorch';
   readonly jaxMs: number | null;
   readonly torchMs: number | null;
 }
 
-/** Whole compiled steps in bfloat16, what the first screen shows: ours beside the stronger of the two, in whose turn it ran. */
+/** Whole compiled steps in bfloat16, what the first screen shows: ours compared with the stronger of the two, in whose turn it ran. */
 function leadSteps(): LeadStep[] {
   const steps = Map.groupBy(cellsOf('h200-peers'), ({ size, context }) => `${size} ${context}`);
   return [...steps.values()].map((cells) => {

@@ -67,7 +67,7 @@ const charts: Readonly<Record<string, Picture>> = {
   'attention-throughput': {
     of: ['h200-flash'],
     plot: 'both-beside-pytorch',
-    title: "Attention forward and backward beside PyTorch's fastest, bfloat16 on one H200",
+    title: "Attention forward and backward vs PyTorch's fastest, bfloat16 on one H200",
   },
   'loss-curves': {
     of: ['h200-precision'],
@@ -92,7 +92,7 @@ const charts: Readonly<Record<string, Picture>> = {
   'flash-forward': {
     of: ['h200-flash'],
     plot: 'forward-beside-pytorch',
-    title: "Attention forward beside PyTorch's fastest, bfloat16 on one H200",
+    title: "Attention forward vs PyTorch's fastest, bfloat16 on one H200",
   },
   'bus-bandwidth': {
     of: ['h200x2-allreduce'],

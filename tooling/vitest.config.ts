@@ -37,8 +37,10 @@ export default defineConfig({
     // Tests start hundreds of processes from the sources, which read them stripped and compiled from here.
     env: {
       NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)),
-      // Threads that wait for the next op spin, and take the cores from the tests that run at the same time.
+      // Threads that wait for the next op spin, and take the cores from the tests that run at the same time: PyTorch's too,
+      // which then take ten times as long.
       ROOFLINE_CPU_THREADS: '1',
+      OMP_NUM_THREADS: '1',
     },
     maxWorkers: 2,
     ...(isSummarized && { reporters: ['minimal', summaryReporter] }),

@@ -1,13 +1,22 @@
-// Loads the models that transformers_models.py made, and compares logits, loss, gradients and greedy tokens: compare.ts FOLDER DEVICE.
-// Exits with 1 where an error against float64 is beyond its limit, twice PyTorch's own in most rows, or a token differs. Writes
-// parity.json to FOLDER, and each model to FAMILY/ours, for `transformers` to open.
+// Loads the models that transformers_models.py made, and compares logits (of batches filled up at the left too), loss, gradients and
+// greedy tokens, of each prompt alone and of all at once: compare.ts FOLDER DEVICE. Exits with 1 where an error against float64 is
+// beyond its limit, twice PyTorch's own in most rows, or a token differs. Writes parity.json to FOLDER, and each model to FAMILY/ours,
+// for `transformers` to open.
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { flashAttention } from '../../packages/flash-attn/src/index.ts';
-import { type DType, type Tensor, noGrad, scope } from '../../packages/tensor-core/src/index.ts';
 import {
+  type DType,
+  type Tensor,
+  fromTypedArray,
+  noGrad,
+  scope,
+} from '../../packages/tensor-core/src/index.ts';
+import {
+  KeyValueCache,
   type TransformerLM,
   generate,
+  generateBatch,
   languageModelLoss,
   loadPretrained,
   loadTensors,
@@ -15,7 +24,8 @@ import {
   savePretrained,
 } from '../../packages/transformer/src/index.ts';
 
-const quantities = ['logits', 'loss', 'gradients'] as const;
+/** `padded` are logits of a batch that is filled up at the left. */
+const quantities = ['logits', 'loss', 'gradients', 'padded'] as const;
 type Errors = Record<(typeof quantities)[number], number>;
 interface Made {
   readonly about: object;
@@ -50,7 +60,10 @@ function compareFamily(family: string): void {
   for (const dtype of dtypes) {
     for (const kind of ['plain', 'flash'] as const) {
       const { model } = loadPretrained(folder, { device, dtype, attention: attentions[kind] });
-      if (dtype === 'float32') compareGreedy(`${family}, ${kind}`, model, made);
+      if (dtype === 'float32') {
+        compareGreedy(`${family}, ${kind}`, model, made);
+        compareBatch(`${family}, ${kind}`, model, made);
+      }
       if (dtype === 'float32' && kind === 'plain')
         savePretrained(model, join(folder, 'ours'), { from: folder });
       const ours = errorsOf(model, reference, folder);
@@ -104,6 +117,46 @@ function compareGreedy(what: string, model: TransformerLM, { greedy }: Made): vo
   }
 }
 
+/** The same tokens of all prompts at once. */
+function compareBatch(what: string, model: TransformerLM, { greedy }: Made): void {
+  const maxNewTokens = greedy[0]!.tokens.length;
+  for (const compile of [false, true]) {
+    const prompts = greedy.map(({ prompt }) => prompt);
+    const ours = generateBatch(model, prompts, { temperature: 0, maxNewTokens, compile });
+    for (const [row, tokens] of ours.entries()) {
+      if (tokens.join() === greedy[row]!.tokens.join()) continue;
+      const way = compile ? 'compiled batch' : 'batch';
+      failures.push(
+        `${what}, ${way}: greedy tokens of row ${row}: ${tokens.join()}, not ${greedy[row]!.tokens.join()}`,
+      );
+    }
+  }
+}
+
+/** Logits of the real tokens of a batch that is filled up at the left. */
+function paddedLogits(model: TransformerLM, ids: readonly number[], lengths: readonly number[]): number[] {
+  const longest = ids.length / lengths.length;
+  const padding = lengths.map((length) => longest - length);
+  const rows = lengths.flatMap((length, row) => [
+    ...Array.from({ length: padding[row]! }, () => 0),
+    ...ids.slice(row * longest, row * longest + length),
+  ]);
+  using cache = new KeyValueCache(longest, { padding });
+  return noGrad(() =>
+    scope(() => {
+      const logits = model.forward(
+        fromTypedArray(Int32Array.from(rows), [lengths.length, longest], { device }),
+        cache,
+      );
+      const values = logits.toFlatArray();
+      const vocabulary = logits.shape[2]!;
+      return padding.flatMap((count, row) =>
+        values.slice((row * longest + count) * vocabulary, (row + 1) * longest * vocabulary),
+      );
+    }),
+  );
+}
+
 function errorsOf(model: TransformerLM, reference: Readonly<Record<string, Tensor>>, folder: string): Errors {
   const onDevice = (name: string) => reference[name]!.to(device);
   const [ids, targets] = [onDevice('ids'), onDevice('targets')];
@@ -119,6 +172,7 @@ function errorsOf(model: TransformerLM, reference: Readonly<Record<string, Tenso
     ours.backward();
     return [real, [ours.item()]];
   });
+  const padded = paddedLogits(model, ids.toFlatArray(), lengths);
   const gradients = gradientsOf(model, join(folder, 'gradients'));
   const names = Object.keys(reference).filter((name) => name.startsWith('gradients.'));
   const joined = names.map((name) => gradients[name.slice('gradients.'.length)]!);
@@ -130,6 +184,7 @@ function errorsOf(model: TransformerLM, reference: Readonly<Record<string, Tenso
     logits: relativeError(logits, reference['logits']!.toFlatArray()),
     loss: relativeError(loss, reference['loss']!.toFlatArray()),
     gradients: relativeError(ours!, theirs!),
+    padded: relativeError(padded, reference['logits']!.toFlatArray()),
   };
 }
 

@@ -139,6 +139,24 @@ def run(model, ids, targets, lengths):
     return logits[mask.bool()].detach().double(), loss.detach().double(), gradients
 
 
+def left_padded(ids, lengths):
+    """The same sequences filled up at the left, and where they are."""
+    mask = torch.arange(ids.shape[1], device=ids.device) >= ids.shape[1] - lengths[:, None]
+    padded = torch.zeros_like(ids)
+    for row, length in enumerate(lengths.tolist()):
+        padded[row, ids.shape[1] - length :] = ids[row, :length]
+    return padded, mask
+
+
+def padded_logits(model, ids, lengths):
+    """Logits of the real tokens of a batch that is filled up at the left, one after the other."""
+    padded, mask = left_padded(ids, lengths)
+    positions = (mask.long().cumsum(-1) - 1).clamp(min=0)
+    with torch.no_grad():
+        out = model(input_ids=padded, attention_mask=mask.long(), position_ids=positions, use_cache=False)
+    return out.logits[mask].double()
+
+
 def norm(tensors):
     return math.sqrt(sum(float(tensor.pow(2).sum()) for tensor in tensors))
 
@@ -169,13 +187,14 @@ def make(folder, family, number, device, seed):
     if hasattr(exact.config, "rope_parameters") and model_type != "gpt2":
         exact.model.rotary_emb = ExactRotary(exact.config)
     reference = run(exact, ids, targets, lengths)
-    beside = {
-        dtype: {
-            attention: errors(run(load(folder, DTYPES[dtype], attention, device), ids, targets, lengths), reference)
-            for attention in ("eager", "sdpa")
-        }
-        for dtype in DTYPES
-    }
+    beside = {}
+    for dtype in DTYPES:
+        beside[dtype] = {}
+        for attention in ("eager", "sdpa"):
+            model = load(folder, DTYPES[dtype], attention, device)
+            found = errors(run(model, ids, targets, lengths), reference)
+            padded = padded_logits(model, ids, lengths)
+            beside[dtype][attention] = {**found, "padded": norm([padded - reference[0]]) / norm([reference[0]])}
     # A reference that another formula made would show here.
     assert beside["float32"]["eager"]["logits"] < 1e-4, (family, beside)
 

@@ -75,6 +75,7 @@ function auditChart(svg) {
 /** Texts with less contrast than WCAG's level AA asks for: 4.5, of large ones 3. */
 function auditContrast(page) {
   const found = new Map();
+  const grounds = new Map();
   const walker = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement;
@@ -82,7 +83,7 @@ function auditContrast(page) {
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
     const style = page.defaultView.getComputedStyle(element);
     const ink = colorOf(element instanceof page.defaultView.SVGElement ? style.fill : style.color);
-    const ratio = contrast(ink, groundOf(element, page));
+    const ratio = contrast(ink, groundOf(element, page, grounds));
     const size = parseFloat(style.fontSize);
     const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
     if (ratio < (isLarge ? 3 : 4.5)) {
@@ -96,20 +97,28 @@ function auditContrast(page) {
 
 const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
 
-/** Red, green, blue and opacity, from 0 to 255. */
+const colors = new Map();
+
+/** Red, green, blue and opacity, from 0 to 255. Reading a canvas takes long, and pages have few colors. */
 function colorOf(css) {
+  if (!colors.has(css)) colors.set(css, drawnColor(css));
+  return colors.get(css);
+}
+
+function drawnColor(css) {
   canvas.clearRect(0, 0, 1, 1);
   canvas.fillStyle = css;
   canvas.fillRect(0, 0, 1, 1);
   return [...canvas.getImageData(0, 0, 1, 1).data];
 }
 
-function groundOf(element, page) {
-  for (let each = element; each; each = each.parentElement) {
-    const color = colorOf(page.defaultView.getComputedStyle(each).backgroundColor);
-    if (color[3] === 255) return color;
+function groundOf(element, page, grounds) {
+  if (element === null) return [255, 255, 255, 255];
+  if (!grounds.has(element)) {
+    const color = colorOf(page.defaultView.getComputedStyle(element).backgroundColor);
+    grounds.set(element, color[3] === 255 ? color : groundOf(element.parentElement, page, grounds));
   }
-  return [255, 255, 255, 255];
+  return grounds.get(element);
 }
 
 function contrast(a, b) {

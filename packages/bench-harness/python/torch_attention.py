@@ -2,45 +2,51 @@
 
 Requests and answers, as peer_protocol.py carries them:
   {"command": "prepare", "batch", "heads", "sequence", "headDimension", "dtype", "device", "seed", "threads",
-   "flushedBytes", "mask"}; "mask" is "causal", also if not given, or "full"
+   "flushedBytes", "mask", "keepsGraph"}; "mask" is "causal", also if not given, or "full"; "keepsGraph", true if not given,
+   whether a backward pass may run again
       -> {"torch", "python", "device"}
   {"command": "probe", "attention"}   -> {"peakAllocatedBytes"}, null on the CPU; runs both passes once
   {"command": "sample", "attention", "pass", "warmupMs", "repeatMs"}   -> {"samplesMs": [...]}
+  {"command": "time", "attention", "pass", "count"}   -> {"deviceMs": [...], "wallMs": [...], "beforeBackwardBytes",
+   "peakAllocatedBytes"}; each pass, forward or backward, from an idle device to an idle one; null on the CPU
+  {"command": "release"}   -> {}; frees what was prepared
 A failure has the code NOT_AVAILABLE where this PyTorch or this device has no such attention.
 """
 
 import contextlib
 import gc
 import importlib
+import sys
+import time
 import warnings
 
 import torch
 import torch.nn.functional as F
 
-from do_bench import do_bench
+from do_bench import do_bench, timeline
 from peer_protocol import NotAvailable, serve
 from torch_versions import describe
 from transformer_lm import plain_attention
 
 
-def plain(causal):
+def plain(causal, keeps_graph):
     return plain_attention, contextlib.nullcontext
 
 
-def compiled(causal):
+def compiled(causal, keeps_graph):
     if not hasattr(torch, "compile"):
         raise NotAvailable(f"torch.compile needs PyTorch 2.0 or newer; this is {torch.__version__}")
     functorch = importlib.import_module("torch._functorch.config")
     if hasattr(functorch, "donated_buffer"):
-        # A backward pass that runs again and again keeps what it reads.
-        functorch.donated_buffer = False
+        # A backward pass that runs again and again keeps what it reads; another may write into it.
+        functorch.donated_buffer = not keeps_graph
     return torch.compile(plain_attention, fullgraph=True), contextlib.nullcontext
 
 
 def sdpa(backend):
     """`scaled_dot_product_attention` with one kernel, and the context in which it takes that one or none."""
 
-    def make(causal):
+    def make(causal, keeps_graph):
         try:
             from torch.nn.attention import SDPBackend, sdpa_kernel
         except ImportError:
@@ -83,12 +89,16 @@ class Workload:
         self.flushed_bytes = job["flushedBytes"]
         self.flushed = None
         self.made = {}
+        self.keeps_graph = job.get("keepsGraph", True)
+        # As in a new process: what was compiled for shapes before would have this one compiled for any.
+        if "torch._dynamo" in sys.modules:
+            torch._dynamo.reset()
         self.causal = job.get("mask", "causal") == "causal"
         self.mask = None
 
     def attention(self, name):
         if name not in self.made:
-            self.made[name] = ATTENTIONS[name](self.causal)
+            self.made[name] = ATTENTIONS[name](self.causal, self.keeps_graph)
         return self.made[name]
 
     def forward(self, attention):
@@ -128,6 +138,40 @@ class Workload:
         self.clear_gradients()
         return {"samplesMs": samples}
 
+    def time(self, name, which, count):
+        """Times each pass by itself, and one before them that does not count: it asks the driver for memory."""
+        self.make_ready(name)
+        attention, context = self.attention(name)
+        mark, elapsed_ms, synchronize = timeline(self.device)
+        on_gpu = self.device.type == "cuda"
+        device_ms, wall_ms, held = [], [], None
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats(self.device)
+        with context():
+            for _ in range(count + 1):
+                output = self.forward(attention) if which == "backward" else None
+                synchronize()
+                if on_gpu and which == "backward":
+                    held = torch.cuda.memory_allocated(self.device)
+                wall_start, start = time.perf_counter(), mark()
+                if which == "backward":
+                    output.backward(self.gradient)
+                else:
+                    output = self.forward(attention)
+                end = mark()
+                synchronize()
+                wall_ms.append((time.perf_counter() - wall_start) * 1e3)
+                device_ms.append(elapsed_ms(start, end))
+                output = None
+                self.clear_gradients()
+        peak = torch.cuda.max_memory_allocated(self.device) if on_gpu else None
+        return {
+            "deviceMs": device_ms[1:],
+            "wallMs": wall_ms[1:],
+            "beforeBackwardBytes": held,
+            "peakAllocatedBytes": peak,
+        }
+
     def pass_of(self, attention, which):
         if which == "forward":
             return lambda: self.forward(attention)
@@ -155,9 +199,13 @@ class Workload:
 
     def give_back(self):
         """Leaves to other processes the memory that nothing here holds."""
-        gc.collect()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+        give_back(self.device)
+
+
+def give_back(device):
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 class Server:
@@ -168,8 +216,15 @@ class Server:
     def __call__(self, request):
         command = request["command"]
         if command == "prepare":
+            # Both at once would need twice the memory.
+            self.workload = None
             self.workload = Workload(request)
             return describe(request)
+        if command == "release":
+            if self.workload is not None:
+                device, self.workload = self.workload.device, None
+                give_back(device)
+            return {}
         reply = self.run(command, request)
         self.workload.give_back()
         return reply
@@ -180,6 +235,8 @@ class Server:
         if command == "sample":
             which, name = request["pass"], request["attention"]
             return self.workload.sample(name, which, request["warmupMs"], request["repeatMs"])
+        if command == "time":
+            return self.workload.time(request["attention"], request["pass"], request["count"])
         raise ValueError(f"unknown command {command}")
 
 

@@ -1,14 +1,17 @@
-// The program of a cell's process: one job in, progress and one result out. See runner/cell-protocol.ts.
+// The program of a cell's process: a job in, progress and its result out, job after job. See runner/cell-protocol.ts.
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { CellError } from './records/record.ts';
 import { sendEvent, type CellJob } from './runner/cell-protocol.ts';
 import { loadTask } from './benchmarks/tasks.ts';
+import { leavesDeviceEmpty } from './runner/empty-device.ts';
 
 volunteerForMemoryKill();
 process.on('uncaughtException', fail);
 const input = createInterface({ input: process.stdin });
-input.once('line', (line) => void run(JSON.parse(line) as CellJob).catch(fail));
+input.on('line', (line) => void run(JSON.parse(line) as CellJob).catch(fail));
+// The runner has no other job, or is gone.
+input.once('close', () => process.exit(0));
 
 async function run(job: CellJob): Promise<void> {
   const task = await loadTask(job.task);
@@ -17,8 +20,9 @@ async function run(job: CellJob): Promise<void> {
     deviceLabel: job.deviceLabel,
     progress: (done, total, message) => sendEvent({ type: 'progress', done, total, message }),
   });
-  sendEvent({ type: 'result', result: result as Record<string, never> });
-  process.exit(0);
+  const goesOn = job.goesOn === true && (await leavesDeviceEmpty(job.deviceLabel));
+  sendEvent({ type: 'result', result: result as Record<string, never>, goesOn });
+  if (!goesOn) process.exit(0);
 }
 
 function fail(thrown: unknown): never {

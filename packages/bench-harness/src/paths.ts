@@ -19,6 +19,9 @@ export const cellProgram = {
 /** The program of a rank of `roofline ddp`. */
 export const ddpRankProgram = program('ddp-rank');
 
+/** The program of a rank of `roofline train`. */
+export const trainRankProgram = program('train-rank');
+
 /** The program of a rank of `roofline allreduce`. */
 export const collectiveRankProgram = program('collective-rank');
 

@@ -310,6 +310,7 @@ const table: HostileTable = {
         task: 'none',
         isCurrent: () => true,
         hasTimeFor: () => true,
+        sharesProcess: false,
       },
     ],
     legal: {
@@ -353,6 +354,7 @@ const table: HostileTable = {
       '1.task': 'undefined a',
       '1.isCurrent': 'undefined fn',
       '1.hasTimeFor': 'undefined fn',
+      '1.sharesProcess': 'undefined',
     },
     deep: [1],
     undo,

@@ -1,4 +1,4 @@
-import { type Tensor, keep, mul, neg, softmax, zeros } from '@roofline/tensor-core';
+import { type Tensor, exp, keep, mul, neg, softmax, zeros } from '@roofline/tensor-core';
 import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { scaleInUpdate } from '../../tensor-core/src/compile/passes/scale-in-update.ts';
@@ -73,6 +73,20 @@ describe('passes of updates, where one condition decides', () => {
             () => tell(neg(g1), order),
             () => tell(neg(g2), order),
           ),
+      ],
+      [
+        'where something else waits for the next one, once that has waited',
+        'neg tell tell softmax sgd exp neg sgd softmax',
+        () => {
+          w1.grad = keep(tell(neg(g1), order));
+          const gathered = tell(x, order);
+          const used = exp(softmax(gathered, -1));
+          w2.grad = keep(neg(g2));
+          const made = [used, ...idle()];
+          optimizer.step();
+          for (const w of [w1, w2]) w.grad = null;
+          return made;
+        },
       ],
     ])('%s', (_, expected, fn, l2Bytes) => {
       expect(early(fn, l2Bytes)).toBe(expected);

@@ -15,7 +15,13 @@ export { type ByteWindowsOptions, byteWindows } from './data/byte-windows.ts';
 export { type LoadedCheckpoint, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts';
 export { type CostOptions, type ModelCost, costOf } from './model/cost.ts';
 export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
-export { type GenerateOptions, generate, generateTokens } from './generation/generate.ts';
+export {
+  type BatchGenerateOptions,
+  type GenerateOptions,
+  generate,
+  generateBatch,
+  generateTokens,
+} from './generation/generate.ts';
 export { CacheStep } from './generation/cache-step.ts';
 export {
   type AttentionCache,
@@ -30,6 +36,7 @@ export {
   type FitDType,
   type FitOptions,
   type FitStep,
+  type ParallelTraining,
   type TrainingData,
   type TrainingOptimizer,
   type TrainingScaler,
@@ -54,6 +61,14 @@ export {
   loadTraining,
   saveTraining,
 } from './training/training-file.ts';
+export {
+  type RankTrainingParts,
+  type SavableShardedOptimizer,
+  loadTrainingOnRanks,
+  saveTrainingOnRanks,
+} from './training/training-on-ranks.ts';
+export type { GroupedPartOptimizer, ShardedTraining } from './training/sharded-training.ts';
+export type { GatheringRanks } from './checkpoint/together.ts';
 export {
   type LanguageModelLossOptions,
   type LogitsMode,
@@ -113,7 +128,12 @@ export { StateError, type StateMatch, type StateMatchOptions } from './module/st
 export { SwiGLU, type SwiGLUOptions } from './layers/swiglu.ts';
 export { type NamedTensors, loadTensors, saveTensors } from './checkpoint/tensor-file.ts';
 export { TokenFile, isTokenFile } from './data/token-file.ts';
-export { type TokenDType, TokenFileError, type TokenFileHeader } from './data/token-file-header.ts';
+export {
+  type TokenDType,
+  TokenFileError,
+  type TokenFileHeader,
+  type TokenFileMetadata,
+} from './data/token-file-header.ts';
 export { TokenLoader, type TokenLoaderOptions, type TokenLoaderState } from './data/token-loader.ts';
 export { type TokenSource, byteTokens } from './data/token-source.ts';
 export type { TokenWindows } from './data/token-windows.ts';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { RooflineError, type Tensor, noGrad, ones, tensor, zeros } from '@roofline/tensor-core';
+import { RooflineError, type Tensor, noGrad, ones, tensor } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
 import * as transformer from '../src/index.ts';
@@ -17,17 +17,15 @@ import {
   attentionLegal,
   blockOptions,
 } from './hostile-options.ts';
+import { generationTable } from './hostile-generation.ts';
 import { shardedTable } from './hostile-sharded.ts';
 import { trainingTable } from './hostile-training.ts';
 
 const model = () => new transformer.TransformerLM(config());
 const linear = () => new transformer.Linear(2, 2, parameterOptions());
 const heads = () => ones([1, 2, 3, 2]);
-const head = () => ones([1, 2, 1, 2]);
-const slot = () => zeros([8, 1, 1, 1], { dtype: 'bool' });
 const ids = () => tensor([[0, 1]], { dtype: 'int32' });
 const cache = () => new transformer.KeyValueCache(8);
-const position = () => tensor([1], { dtype: 'int32' });
 
 const path = join(import.meta.dirname, `hostile-arguments.${process.pid}.safetensors`);
 const file = () => {
@@ -51,25 +49,6 @@ const tokenFile = () => {
 /** A file or folder of the name 'a', which a hostile path would write. */
 const undo = () => {
   for (const written of [path, 'a']) rmSync(written, { force: true, recursive: true });
-};
-const generateOptions = () => ({
-  ...{ maxNewTokens: 1, stopToken: 0, seed: 0, useCache: true, windowStride: 1, compile: false },
-  ...{ temperature: 1, topK: 1, topP: 1 },
-});
-const samplingLegal = (at: number) => ({
-  [`${at}`]: 'undefined {}',
-  [`${at}.temperature`]: 'undefined 5 Infinity',
-  [`${at}.topK`]: 'undefined 5',
-  [`${at}.topP`]: 'undefined',
-});
-const generateLegal = {
-  ...samplingLegal(2),
-  '2.maxNewTokens': 'undefined 5 Infinity',
-  '2.stopToken': 'undefined []',
-  '2.seed': 'undefined 5',
-  '2.useCache': 'undefined',
-  '2.windowStride': 'undefined 5',
-  '2.compile': 'undefined',
 };
 const llama = join(import.meta.dirname, 'pretrained', 'golden', 'llama');
 const loadOptions = () =>
@@ -212,36 +191,7 @@ const table: HostileTable = {
 
   ...trainingTable({ model, loader, path, missing, undo }),
 
-  // Generation
-  'new KeyValueCache': { args: () => [8], legal: { 0: '5' } },
-  'KeyValueCache#layer': { args: () => [cache(), 0], legal: { 1: '5' } },
-  'KeyValueCache#advance': { args: () => [cache(), 1], legal: { 1: '5' } },
-  'KeyValueCache#checkRoom': { args: () => [cache(), 1], legal: { 1: '5' } },
-  'KeyValueCache#clear': { args: () => [cache()] },
-  'KeyValueCache#dispose': { args: () => [cache()] },
-  'new LayerCache': { args: () => [cache()] },
-  'LayerCache#append': { args: () => [cache().layer(0), heads(), heads()] },
-  'LayerCache#write': {
-    args: () => {
-      const layer = cache().layer(0);
-      noGrad(() => layer.append(heads(), heads()));
-      return [layer, slot(), head(), head()];
-    },
-  },
-  'LayerCache#clear': { args: () => [cache().layer(0)] },
-  'new CacheStep': { args: () => [cache(), position()] },
-  'CacheStep#layer': {
-    args: () => [new transformer.CacheStep(cache(), position()), 0],
-    legal: { 1: '5' },
-    named: 'KeyValueCache.layer',
-  },
-  'LayerCache#dispose': { args: () => [cache().layer(0)] },
-  generate: { args: () => [model(), [0, 1], generateOptions()], legal: generateLegal },
-  generateTokens: { args: () => [model(), [0, 1], generateOptions()], legal: generateLegal },
-  sampleToken: {
-    args: () => [[0, 1], { temperature: 1, topK: 1, topP: 1 }, () => 0.5],
-    legal: { ...samplingLegal(1), 1: '{}', 2: 'fn' },
-  },
+  ...generationTable({ model }),
 
   // Configs
   'new ModelConfigError': error,
@@ -310,8 +260,8 @@ const table: HostileTable = {
   'TokenFile#close': { args: () => [new transformer.TokenFile(tokenFile())], undo },
   isTokenFile: { args: () => [tokenFile()], named: `isTokenFile|${missingTokens}`, undo },
   writeTokens: {
-    args: () => [path, [[1, 2]], { vocabularySize: 3, onRestart: () => {} }],
-    legal: { 0: 'a', '2.vocabularySize': '5', '2.onRestart': 'undefined fn' },
+    args: () => [path, [[1, 2]], { vocabularySize: 3, metadata: {}, onRestart: () => {} }],
+    legal: { 0: 'a', '2.vocabularySize': '5', '2.metadata': 'undefined {}', '2.onRestart': 'undefined fn' },
     undo,
   },
   'new SafetensorsError': error,

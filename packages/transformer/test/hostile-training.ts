@@ -36,10 +36,17 @@ export function trainingTable({ model, loader, path, missing, undo }: Fixtures):
   const fitOptions = () => ({
     ...{ data: loader(), optimizer: toyOptimizer(), steps: 1, from: 0, schedule: () => 1, accumulate: 1 },
     ...{ dtype: 'float32', scaler: toyScaler(), clip: () => ones([]), loss: () => ones([]), compile: false },
+    parallel: { group: { allReduce: () => ({ wait() {} }) } },
   });
   const trainingParts = () => ({
     ...{ model: model(), optimizer: toyOptimizer(), scaler: toyScaler(), data: loader() },
     generator: new Generator(0),
+  });
+  const oneRank = () => ({
+    ...trainingParts(),
+    parallel: {
+      group: { rank: 0, ranks: [0], allGatherObject: <T>(value: T) => Promise.resolve([value]) },
+    },
   });
   const trainingFile = () => {
     transformer.saveTraining(path, trainingParts(), { step: 0 });
@@ -47,15 +54,15 @@ export function trainingTable({ model, loader, path, missing, undo }: Fixtures):
   };
   return {
     parameterGroups: {
-      args: () => [model(), { weightDecay: 0 }],
-      legal: { 1: 'undefined {}', '1.weightDecay': 'undefined 5' },
+      args: () => [model(), { weightDecay: 0, parts: [] }],
+      legal: { 1: 'undefined {}', '1.weightDecay': 'undefined 5', '1.parts': 'undefined []' },
     },
     fit: {
       args: () => [model(), fitOptions()],
       legal: {
         ...{ '1.steps': '5', '1.from': 'undefined', '1.schedule': 'undefined fn', '1.dtype': 'undefined' },
         ...{ '1.accumulate': 'undefined 5', '1.scaler': 'undefined', '1.clip': 'undefined fn' },
-        ...{ '1.loss': 'undefined fn', '1.compile': 'undefined {} option duck' },
+        ...{ '1.loss': 'undefined fn', '1.compile': 'undefined {} option duck', '1.parallel': 'undefined' },
       },
       // Its steps are not asked for.
       call: (...given: Parameters<typeof transformer.fit>) => [transformer.fit(...given)],
@@ -78,6 +85,17 @@ export function trainingTable({ model, loader, path, missing, undo }: Fixtures):
       args: () => [trainingFile(), trainingParts()],
       legal: partsLegal,
       named: `loadTraining|${missing}`,
+      undo,
+    },
+    saveTrainingOnRanks: {
+      args: () => [path, oneRank(), { step: 0 }],
+      legal: { 0: 'a', '2.step': '5', ...partsLegal },
+      undo,
+    },
+    loadTrainingOnRanks: {
+      args: () => [trainingFile(), oneRank()],
+      legal: partsLegal,
+      named: `loadTrainingOnRanks|loadTraining|${missing}`,
       undo,
     },
     describeTraining: { args: () => [trainingFile()], named: `describeTraining|${missing}`, undo },

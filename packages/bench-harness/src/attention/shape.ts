@@ -38,6 +38,11 @@ export const shapeParameters = {
 export type AttentionShape = z.input<typeof attentionShape>;
 export const attentionShape = cellSchema(shapeParameters);
 
+/** Flash attention whose kernels are to be compiled: those that it chooses, or of the forward pass by tiles of one size. */
+export type CompiledAttention = AttentionShape & {
+  readonly tile?: { readonly queries: number; readonly keys: number };
+};
+
 export function isCausal({ mask }: Pick<AttentionShape, 'mask'>): boolean {
   return mask !== 'full';
 }

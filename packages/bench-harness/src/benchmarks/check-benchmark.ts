@@ -13,6 +13,7 @@ const sweep = {
   settings: anyFunction,
   expand: anyFunction,
   flashAttention: anyFunction.optional(),
+  sharesProcess: anyFunction.optional(),
   measure: anyFunction.optional(),
 };
 const kinds = [

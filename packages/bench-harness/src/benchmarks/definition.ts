@@ -1,6 +1,6 @@
 import type { Block, Picture, Report, Section, Table } from '@roofline/reports';
 import type { z } from 'zod';
-import type { AttentionShape } from '../attention/shape.ts';
+import type { CompiledAttention } from '../attention/shape.ts';
 import type { Parameter, Parameters as DeclaredParameters } from '../parameters/parameter.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
@@ -26,10 +26,15 @@ interface Sweep<
   /** The cells of the sweep in a sensible order: cheap ones first. */
   expand(parameters: Parameters): readonly Cell[];
   /**
-   * The causal flash attention that a cell runs, forward and backward; null for none. On a GPU its kernels are compiled
+   * The flash attention that a cell runs, forward and backward or by one tile; null for none. On a GPU its kernels are compiled
    * before the first cell.
    */
-  flashAttention?(cell: Cell, settings: Settings): AttentionShape | null;
+  flashAttention?(cell: Cell, settings: Settings): CompiledAttention | null;
+  /**
+   * Whether the process of a cell may go on with the next: its `measure` frees what it makes, and is about a process that runs, not
+   * about one that starts. Without it each cell has its own. A sweep says whether it makes use of it.
+   */
+  sharesProcess?(cell: Cell, settings: Settings): boolean;
 }
 
 /** The parameters of a cell, each declared; or its schema, for cells of several kinds. */

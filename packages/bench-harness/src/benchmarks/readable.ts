@@ -13,7 +13,7 @@ interface Schemas {
 
 /**
  * What `read` makes of records. Throws a UsageError, which names the line, for those that the benchmark's schemas refuse:
- * they are of another version, or changed by hand.
+ * another version wrote them, or they were changed by hand.
  */
 export function readable<T>(benchmark: Schemas, records: readonly CellRecord[], read: () => T): T {
   try {

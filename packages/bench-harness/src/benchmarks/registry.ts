@@ -2,11 +2,8 @@ import { UsageError } from '../errors.ts';
 import { placeOf } from '../records/record-places.ts';
 import type { CellRecord } from '../records/record.ts';
 import type { AnyBenchmark } from './definition.ts';
-import type { BenchmarkEntry, BuiltInBenchmark } from './entry.ts';
-import * as listed from './list.ts';
-
-/** The benchmarks of this version, by name. */
-export const benchmarkEntries: readonly BuiltInBenchmark[] = Object.values(listed);
+import type { BenchmarkEntry } from './entry.ts';
+import { benchmarkEntries } from './list.ts';
 
 /** Loads the benchmark `name`. Throws UsageError for one that is not among `entries`. */
 export async function loadBenchmark(
@@ -43,7 +40,7 @@ async function benchmarkOf(record: CellRecord, entries: readonly BenchmarkEntry[
   if (place === null || entries.some(({ name }) => name === benchmark))
     return loadBenchmark(benchmark, entries);
   throw new UsageError(
-    `${place} is of a benchmark ${benchmark}, which this version does not have; it has ${namesOf(entries)}. Read it with ` +
+    `${place} belongs to a benchmark ${benchmark}, which this version does not have; it has ${namesOf(entries)}. Read it with ` +
       'the version or the program that wrote it, or take another folder.',
   );
 }

@@ -7,17 +7,15 @@ import type { DeviceDescription } from '../records/environment.ts';
 import { checkWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { shellWord } from '../shell-word.ts';
-import { busyMachineNotes } from '../report/busy-machine.ts';
-import { throttledClocksNotes } from '../report/throttled-clocks.ts';
+import { busyMachineNotes, throttledClocksNotes } from '../report/disturbances.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
-import { checkExecutions } from './check-executions.ts';
-import { exitCodeOf } from '../cli/exit-code.ts';
-import type { SweepOptions } from '../cli/flags/sweep-flags.ts';
+import { exitCodeOf, type SweepOptions } from '../cli/flags/sweep-flags.ts';
 import { watchInterruption } from '../cli/interruption.ts';
 import { printJson, tell } from '../cli/output.ts';
 import { printProse, printSentence, tellSentence } from '../cli/print-sentence.ts';
 import { printTable } from '../cli/print-table.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
+import type { Execution } from '../execution/kinds.ts';
 
 export interface RunOptions extends SweepOptions {
   /** As the benchmark's schema takes them; they may depend on the device that was found. */
@@ -143,4 +141,14 @@ function printRecords<Cell extends JsonObject>(
     throttledClocks,
     rows: table.rows,
   });
+}
+
+/** Throws a UsageError for a way to run that the device does not have; its rows would be named after what did not run. */
+function checkExecutions(parameters: unknown, { type, label }: DeviceDescription): void {
+  const { execution } = parameters as { execution?: readonly Execution[] };
+  if (type === 'cuda' || !execution?.includes('autotuned')) return;
+  throw new UsageError(
+    `--execution autotuned times the algorithms that a GPU has for each matrix product, and the device is ${label}: ` +
+      'take compiled there.',
+  );
 }

@@ -1,5 +1,5 @@
 import type { AnyTask } from '../runner/cell-task.ts';
-import { benchmarkEntries } from './registry.ts';
+import { benchmarkEntries } from './list.ts';
 import { UsageError } from '../errors.ts';
 
 type Tasks = Readonly<Record<string, () => Promise<AnyTask>>>;

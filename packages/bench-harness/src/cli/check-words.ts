@@ -8,8 +8,8 @@ import type { CommandEntry, Flags } from './command.ts';
  */
 export function checkWords(words: readonly string[], entry: CommandEntry, flags: Flags): void {
   const dashes = words.indexOf('--');
-  const [own, behind] = dashes < 0 ? [words, []] : [words.slice(0, dashes), words.slice(dashes + 1)];
-  if (behind.length > 0 && !entry.handsWordsOn) {
+  const [own, after] = dashes < 0 ? [words, []] : [words.slice(0, dashes), words.slice(dashes + 1)];
+  if (after.length > 0 && !entry.handsWordsOn) {
     throw new UsageError(`\`roofline ${entry.name}\` takes no words after --: leave out the --.`);
   }
   for (const word of own) {

@@ -1,4 +1,4 @@
-import { EXIT, UsageError } from '../errors.ts';
+import { EXIT, RankError, UsageError } from '../errors.ts';
 import { checkWords } from './check-words.ts';
 import type { CommandEntry } from './command.ts';
 import { commandList, COMPLETION, COMPLETION_WORD, WIDEST_HELP } from './help.ts';
@@ -57,13 +57,17 @@ function namedFirst(words: readonly string[], entries: readonly CommandEntry[]):
 /** What a disk or a folder answers that takes no files: no fault of the program, whose stack says nothing. */
 const STORAGE_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EACCES', 'EPERM', 'EIO']);
 
-/** Says what went wrong on stderr: usage errors and full disks in a line or two, anything else with its stack. */
+/** Says what went wrong on stderr: usage errors and full disks in a line or two, a rank's by what it wrote last, anything else with its stack. */
 async function explain(error: unknown): Promise<number> {
   // What wraps lines is not needed before something goes wrong.
   const { tellSentence } = await import('./print-sentence.ts');
   if (error instanceof UsageError) {
     tellSentence(`roofline: ${error.message}`);
     return EXIT.usage;
+  }
+  if (error instanceof RankError) {
+    tell(`roofline: ${error.message}`);
+    return EXIT.failure;
   }
   if (error instanceof Error && STORAGE_CODES.has((error as NodeJS.ErrnoException).code ?? '')) {
     tellSentence(`roofline: ${error.message}. Make room, or choose another folder by --out.`);

@@ -1,7 +1,7 @@
 import { normalize } from 'node:path';
 import type { z } from 'zod';
 import { UsageError } from '../errors.ts';
-import { unknownChoice } from './unknown-choice.ts';
+import { nearestOf } from '@roofline/cuda/host';
 
 /** What yargs hands to `coerce`: a flag given twice is an array. */
 type Given = string | readonly string[];
@@ -133,4 +133,11 @@ function wholeNumber(flag: string, text: string, least: number): number {
     throw new UsageError(`--${flag} wants a whole number of at least ${least}, not '${text}'.`);
   }
   return value;
+}
+
+/** A UsageError that names what was given, the nearest choice, and all of them. */
+export function unknownChoice(kind: string, given: string, choices: readonly string[]): UsageError {
+  const suggestion = nearestOf(given, choices);
+  const question = suggestion === null ? '' : ` Did you mean ${suggestion}?`;
+  return new UsageError(`Unknown ${kind} '${given}'.${question} Choices: ${choices.join(', ')}.`);
 }

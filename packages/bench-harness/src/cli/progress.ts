@@ -23,7 +23,7 @@ function reasonOf(message: string): string {
   return line.length > LONGEST_REASON ? `${line.slice(0, LONGEST_REASON)}…` : line;
 }
 
-/** How often the status line is written anew, so that one sees that work goes on. */
+/** How often the status line is rewritten, to show that work goes on. */
 const TICK_MS = 1000;
 /** What has not changed for so long shows for how long. */
 const SILENCE_MS = 2000;

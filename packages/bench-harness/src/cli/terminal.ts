@@ -13,17 +13,17 @@ const PIPE_WIDTH = 160;
 /** Columns of a terminal; some report 0. What is no terminal is as wide as COLUMNS says. */
 export function widthOf({ isTTY, columns }: TerminalStream): number {
   if (isTTY) return columns || USUAL_WIDTH;
-  return toldWidth() ?? PIPE_WIDTH;
+  return environmentWidth() ?? PIPE_WIDTH;
 }
 
 /** Whether a stream is a terminal, or COLUMNS says how wide it is. */
 export function hasWidth({ isTTY }: TerminalStream): boolean {
-  return Boolean(isTTY) || toldWidth() !== null;
+  return Boolean(isTTY) || environmentWidth() !== null;
 }
 
-function toldWidth(): number | null {
-  const told = Number(process.env['COLUMNS']);
-  return Number.isSafeInteger(told) && told > 0 ? told : null;
+function environmentWidth(): number | null {
+  const width = Number(process.env['COLUMNS']);
+  return Number.isSafeInteger(width) && width > 0 ? width : null;
 }
 
 export function hasColors(stream: TerminalStream): boolean {

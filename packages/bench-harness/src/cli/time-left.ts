@@ -15,7 +15,7 @@ export class TimeLeft {
   #phase = '';
   #phaseStartedMs = 0;
   #cellLeftMs: number | null = null;
-  #toldAtMs = 0;
+  #progressedAtMs = 0;
 
   /** So many cells, or pieces of work, will be started. */
   started(cells: number, nowMs: number): void {
@@ -28,14 +28,14 @@ export class TimeLeft {
     this.#cellsLeft = Math.max(0, this.#cellsLeft - 1);
     this.#cellStartedMs = nowMs;
     this.#phase = '';
-    this.#toldAtMs = nowMs;
+    this.#progressedAtMs = nowMs;
     this.#cellLeftMs = null;
   }
 
   /** `done` of `total` of a phase; a phase of another name begins with the first of it. */
   cellProgressed(done: number, total: number, phase: string, nowMs: number): void {
-    if (phase !== this.#phase) [this.#phase, this.#phaseStartedMs] = [phase, this.#toldAtMs];
-    this.#toldAtMs = nowMs;
+    if (phase !== this.#phase) [this.#phase, this.#phaseStartedMs] = [phase, this.#progressedAtMs];
+    this.#progressedAtMs = nowMs;
     const paceMs = (nowMs - this.#phaseStartedMs) / done;
     this.#cellLeftMs = done > 0 && phase !== WARM_UP ? paceMs * (total - done) : null;
   }
@@ -55,11 +55,11 @@ export class TimeLeft {
   #leftMs(nowMs: number): number | null {
     const elapsedMs = nowMs - this.#cellStartedMs;
     const usualMs = this.#cellsMs.length > 0 ? mean(this.#cellsMs) : null;
-    const sinceToldMs = nowMs - this.#toldAtMs;
+    const sinceProgressMs = nowMs - this.#progressedAtMs;
     const cellMs =
       this.#cellLeftMs === null
         ? usualMs && Math.max(0, usualMs - elapsedMs)
-        : Math.max(0, this.#cellLeftMs - sinceToldMs);
+        : Math.max(0, this.#cellLeftMs - sinceProgressMs);
     if (cellMs === null) return null;
     return cellMs + this.#cellsLeft * (usualMs ?? elapsedMs + cellMs);
   }

@@ -66,10 +66,10 @@ export const agreeCommand = defineCommand({
 function verdictOf(rows: readonly Row[], failures: readonly Row[], torch: string): string {
   if (failures.length === 0)
     return `Agrees with PyTorch ${torch}: all ${rows.length} errors are within tolerance.`;
-  const told = failures.map(({ configuration, worst }) => `${worst} of ${configuration}`);
+  const phrases = failures.map(({ configuration, worst }) => `${worst} of ${configuration}`);
   return (
     `Differs from PyTorch ${torch}: ${failures.length} of ${rows.length} errors exceed their tolerance, ` +
-    `${listSome(told)}.`
+    `${listSome(phrases)}.`
   );
 }
 

@@ -1,4 +1,4 @@
-import { benchmarkEntries } from '../benchmarks/registry.ts';
+import { benchmarkEntries } from '../benchmarks/list.ts';
 import type { CommandEntry } from '../cli/command.ts';
 
 /** In the order that each has in its group of `roofline --help`. */

@@ -33,7 +33,7 @@ export const compareCommand = defineCommand({
     const [old, recent] = [recordsIn(before as string, tell), recordsIn(after as string, tell)];
     const comparisons = await compareRecords(old, recent);
     if (comparisons.length === 0) {
-      const { keptApartBy } = await import('../report/kept-apart.ts');
+      const { keptApartBy } = await import('../report/compared-parameters.ts');
       const reason = keptApartBy(old, recent);
       throw new UsageError(
         `${String(before)} and ${String(after)} have no cell in common${reason && `: ${reason}`}. ` +
@@ -54,7 +54,7 @@ export const compareCommand = defineCommand({
         regressions: worse,
       });
     } else {
-      // First, what else the ratios may be of.
+      // First, what else may explain the ratios.
       for (const sentence of different) printSentence(sentence);
       printTable(table);
       for (const sentence of summary) printSentence(sentence);

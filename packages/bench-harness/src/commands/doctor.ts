@@ -12,7 +12,7 @@ import type { DeviceDescription } from '../records/environment.ts';
 export const doctorCommand = defineCommand({
   flags: {
     ...deviceFlag,
-    ceilings: { type: 'boolean', default: false, describe: "Measure the device's ceilings anew" },
+    ceilings: { type: 'boolean', default: false, describe: "Measure the device's ceilings again" },
     ...jsonFlag,
   },
   examples: [

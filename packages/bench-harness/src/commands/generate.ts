@@ -1,15 +1,32 @@
+import type { Device } from '@roofline/tensor-core';
 import { defineCommand } from '../cli/command.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
-import { parsePath, parsePositiveNumber, parseWholeNumber, single } from '../cli/option-values.ts';
-import { EXIT } from '../errors.ts';
+import {
+  parseChoice,
+  parsePath,
+  parsePositiveNumber,
+  parseWholeNumber,
+  single,
+} from '../cli/option-values.ts';
+import { EXIT, UsageError } from '../errors.ts';
+import { dtypes } from '../measuring/ceilings.ts';
 
 export const generateCommand = defineCommand({
   flags: {
     checkpoint: {
       type: 'string',
-      demandOption: true,
       describe: 'Folder of a training, whose newest checkpoint is read, or a checkpoint',
       coerce: parsePath('checkpoint'),
+    },
+    model: {
+      type: 'string',
+      describe: 'Folder of a model of Hugging Face, with its tokenizer, instead',
+      coerce: parsePath('model'),
+    },
+    tokenizer: {
+      type: 'string',
+      describe: "In place of the model's own: 'bytes', a folder, a tokenizer.json, or tiktoken's ranks",
+      coerce: parsePath('tokenizer'),
     },
     prompt: {
       type: 'string',
@@ -20,13 +37,13 @@ export const generateCommand = defineCommand({
     },
     tokens: {
       type: 'string',
-      default: '500',
-      describe: 'How many are written, the prompt aside',
+      defaultDescription: '500, or what the folder of --model says',
+      describe: 'How many are written at most, the prompt aside',
       coerce: parseWholeNumber('tokens', 1),
     },
     temperature: {
       type: 'string',
-      default: '0.8',
+      defaultDescription: '0.8; of --model as its folder says, or the likeliest',
       describe: 'How freely tokens are drawn; near 0 the likeliest are',
       coerce: parsePositiveNumber('temperature'),
     },
@@ -35,20 +52,54 @@ export const generateCommand = defineCommand({
       describe: 'Draw from so many of the likeliest tokens',
       coerce: parseWholeNumber('top-k', 1),
     },
+    'top-p': {
+      type: 'string',
+      describe: 'Draw from the likeliest tokens that have so much of the probability together',
+      coerce: parsePositiveNumber('top-p'),
+    },
+    dtype: {
+      type: 'string',
+      values: dtypes,
+      describe: 'Of the weights of --model',
+      defaultDescription: 'bfloat16 on a GPU, else float32',
+      coerce: (given: string | readonly string[]) => parseChoice('dtype', single('dtype', given), dtypes),
+    },
     seed: { type: 'string', default: '0', describe: 'Of what is drawn', coerce: parseWholeNumber('seed', 0) },
     ...deviceFlag,
   },
   examples: [
     ['roofline generate --checkpoint runs/a --prompt "The roof "', 'from the newest checkpoint'],
     ['roofline generate --checkpoint runs/a --temperature 0.2 --seed 7', 'less freely, and otherwise'],
+    ['roofline generate --model models/qwen --prompt "The roof "', "a model of Hugging Face's"],
   ],
-  async run({ checkpoint, prompt, tokens, temperature, seed, device, ...args }) {
+  async run({ checkpoint, model: folder, prompt, temperature, seed, device: spec, tokenizer, ...args }) {
+    if ((checkpoint === undefined) === (folder === undefined))
+      throw new UsageError(
+        'Either --checkpoint or --model is needed: a training, or a folder of Hugging Face.',
+      );
+    if (checkpoint !== undefined && args.dtype !== undefined)
+      throw new UsageError('--dtype is of --model: a training has its own.');
     const { watchInterruption } = await import('../cli/interruption.ts');
+    const { openFolder, openTrained } = await import('../train/open-writer.ts');
     const { generateText } = await import('../train/generate-text.ts');
     using watch = watchInterruption();
-    const topK = args['top-k'];
-    const sampling = { maxNewTokens: tokens, temperature, seed, ...(topK !== undefined && { topK }) };
-    const isWhole = await generateText(checkpoint, prompt, sampling, { device, signal: watch.signal });
+    const { signal } = watch;
+    const openDevice = () => deviceOf(spec, signal);
+    const writer =
+      folder === undefined
+        ? await openTrained(checkpoint!, { openDevice, tokenizer })
+        : await openFolder(folder, { openDevice, tokenizer, dtype: args.dtype });
+    if (writer === null) return EXIT.interrupted;
+    using _ = writer.model;
+    const given = { temperature, topK: args['top-k'], topP: args['top-p'], maxNewTokens: args.tokens, seed };
+    const isWhole = await generateText(writer, prompt, given, signal);
     return isWhole ? EXIT.ok : EXIT.interrupted;
   },
 });
+
+async function deviceOf(spec: string, signal: AbortSignal): Promise<Device | null> {
+  const { openDevice } = await import('../device/prepare-device.ts');
+  const { device } = await import('@roofline/tensor-core');
+  const found = await openDevice(spec, { signal });
+  return found && device(found.label as `cuda:${number}`);
+}

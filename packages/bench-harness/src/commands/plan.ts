@@ -18,13 +18,14 @@ const count = (flag: string, describe: string) =>
 const rate = (flag: string, unit: string, describe: string) =>
   ({ type: 'string', describe, coerce: parseRate(flag, unit) }) as const;
 
-/** Plans are made of the layers of the presets. */
-const { model: _, ...presetFlags } = modelFlags;
-
 export const planCommand = defineCommand({
   flags: {
-    ...presetFlags,
+    ...modelFlags,
     size: { ...sizeFlag('8b'), describe: 'One of the presets' },
+    model: {
+      ...modelFlags.model,
+      describe: 'A model of Hugging Face instead: folder, or file of its config.json',
+    },
     context: { ...count('context', 'Tokens of a sequence'), default: '8192' },
     batch: { ...count('batch', 'Sequences for each GPU'), default: '1' },
     gpus: { ...count('gpus', 'GPUs to divide a step over'), default: '8' },
@@ -66,6 +67,10 @@ export const planCommand = defineCommand({
     [
       'roofline plan --size 8b --context 8192 --gpus 64 --nodes-of 8 --link 50GB/s',
       'every layout, the best first',
+    ],
+    [
+      'roofline plan --model models/qwen --context 4096 --gpus 8',
+      "a model of Hugging Face's, of its config alone",
     ],
     [
       'roofline plan --size 8b --gpus 2 --recompute block --out results/plan',

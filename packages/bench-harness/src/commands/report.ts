@@ -16,7 +16,7 @@ export const reportCommand = defineCommand({
     watch: {
       type: 'boolean',
       default: false,
-      describe: 'Write it anew as results come, with a page that follows in the browser, until Ctrl-C',
+      describe: 'Rewrite it as results come in, as a page that reloads itself, until Ctrl-C',
     },
     ...jsonFlag,
   },
@@ -64,12 +64,12 @@ async function followResults(
   const { watchInterruption } = await import('../cli/interruption.ts');
   const { watchReport } = await import('../report/watch-report.ts');
   using interruption = watchInterruption();
-  let isTold = false;
+  let isAnnounced = false;
   await watchReport({
     ...{ paths, png, out: out ?? paths[0]!, signal: interruption.signal },
     onWritten({ html }, cells) {
-      if (!isTold) printLine(`Report: ${html}, written anew as results come; Ctrl-C ends it`);
-      isTold = true;
+      if (!isAnnounced) printLine(`Report: ${html}, rewritten as results come in; Ctrl-C ends it`);
+      isAnnounced = true;
       tell(`${cells} ${cells === 1 ? 'cell' : 'cells'}`);
     },
     onHindrance: (message) => tell(`Waiting: ${message}`),

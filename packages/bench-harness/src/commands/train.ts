@@ -7,6 +7,10 @@ export const trainCommand = defineCommand({
   examples: [
     ['roofline train --data text.txt --size tiny --out runs/a', 'by bytes, on the best device here'],
     ['roofline train --resume runs/a --steps 4000', 'goes on where it was'],
+    [
+      'roofline train --data text.txt --out runs/b --nproc 4 --mode zero1',
+      'on four ranks, with GPUs for all or on the CPU',
+    ],
     ['roofline train --config run.yaml --lr 1e-3', 'flags of a file, with one in their place'],
     ['roofline generate --checkpoint runs/a --prompt "The "', 'lets it write'],
   ],

@@ -1,11 +1,11 @@
-import { type FlashAttentionGpu, flashAttentionKernels } from '@roofline/flash-attn';
+import { type FlashAttentionGpu, flashAttentionKernels, flashTileKernel } from '@roofline/flash-attn';
 import { RooflineError } from '@roofline/tensor-core';
 import { compileKernels } from '@roofline/cuda';
-import { isCausal, type AttentionShape } from '../attention/shape.ts';
+import { isCausal, type CompiledAttention } from '../attention/shape.ts';
 import type { CellTask } from '../runner/cell-task.ts';
 
 export type CompileFlashKernelsJob = {
-  shapes: AttentionShape[];
+  shapes: CompiledAttention[];
   gpu: FlashAttentionGpu & { [key: string]: number };
 };
 
@@ -23,11 +23,12 @@ export const compileFlashKernels: CellTask<
   },
 };
 
-/** None of a shape that flashAttention refuses: its own cell says why. */
-function kernelsOf(problem: AttentionShape, gpu: FlashAttentionGpu) {
-  const { batch, heads, sequence, headDimension, dtype } = problem;
+/** None of a shape that flashAttention refuses, or of a tile that has no room: its own cell says why. */
+function kernelsOf(problem: CompiledAttention, gpu: FlashAttentionGpu) {
+  const { batch, heads, sequence, headDimension, dtype, tile } = problem;
   const shape = [batch, heads, sequence, headDimension];
   try {
+    if (tile) return [flashTileKernel({ q: shape, k: shape, dtype }, gpu, tile).spec];
     return flashAttentionKernels({ q: shape, k: shape, dtype }, gpu, { causal: isCausal(problem) });
   } catch (error) {
     if (error instanceof RooflineError) return [];

@@ -1,5 +1,6 @@
 import type { Table } from '@roofline/reports';
 import { z } from 'zod';
+import { deviceDescription } from '../records/environment.ts';
 
 /** What tensor-core says of one component that a device needs. */
 export const diagnosisEntry = z.object({
@@ -103,3 +104,13 @@ export function remedies(entries: readonly DiagnosisEntry[]): string[] {
       `${component} is ${status} (${detail.replace(/\.$/, '')}). ${remedy}`.trimEnd(),
     );
 }
+
+/** What `probe-device` finds. */
+export const probeResult = z.object({
+  /** Null when the device cannot be used. */
+  device: deviceDescription.nullable(),
+  /** Why it cannot. */
+  problem: z.string().nullable(),
+  diagnosis: z.array(diagnosisEntry),
+});
+export type ProbeResult = z.infer<typeof probeResult>;

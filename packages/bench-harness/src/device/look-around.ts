@@ -1,9 +1,8 @@
 import { UsageError } from '../errors.ts';
 import { peerTitles, type PeerName } from '../peer/kinds.ts';
 import { readSlowdowns } from '../records/cpu-slowdowns.ts';
-import type { DiagnosisEntry } from './diagnosis.ts';
+import type { DiagnosisEntry, ProbeResult } from './diagnosis.ts';
 import { probeDevice } from './prepare-device.ts';
-import type { ProbeResult } from './probe-schema.ts';
 
 /** What `roofline doctor` finds besides what a device needs: PyTorch and JAX are peers to measure against, not needs. */
 export interface Surroundings extends ProbeResult {

@@ -12,7 +12,7 @@ import {
 } from '@roofline/tensor-core';
 import type { CellTask } from '../runner/cell-task.ts';
 import type { BenchmarkDType, Ceilings } from '../measuring/ceilings.ts';
-import { countSteps } from '../measuring/count-steps.ts';
+import { countSteps } from '../measuring/step-runner.ts';
 
 /** Sizes of the square matrices. */
 const MATRIX_SIZES = { cuda: [4096, 8192, 12288], cpu: [1024, 2048] } as const;

@@ -10,8 +10,7 @@ import { UsageError } from '../errors.ts';
 import { describeEnvironment, type DeviceDescription, type Environment } from '../records/environment.ts';
 import { runCellProcess } from '../runner/cell-process.ts';
 import { cacheCeilings, readCachedCeilings } from './ceilings-cache.ts';
-import { neededBy, remedies } from './diagnosis.ts';
-import { probeResult, type ProbeResult } from './probe-schema.ts';
+import { neededBy, remedies, probeResult, type ProbeResult } from './diagnosis.ts';
 
 /** A driver that hangs would hold the sweep for ever. */
 const OPEN_TIMEOUT_MS = 120_000;

@@ -1,8 +1,7 @@
 import { cudaAvailable, device, diagnose, RooflineError } from '@roofline/tensor-core';
 import type { CellTask } from '../runner/cell-task.ts';
 import type { DeviceDescription } from '../records/environment.ts';
-import type { DiagnosisEntry } from './diagnosis.ts';
-import type { ProbeResult } from './probe-schema.ts';
+import type { DiagnosisEntry, ProbeResult } from './diagnosis.ts';
 
 /** Opens a device and describes it, in a process of its own, so that the sweep's process holds none. */
 export const probeDevice: CellTask<{ device: string }, Record<string, never>, ProbeResult> = {

@@ -1,11 +1,11 @@
 import { UsageError } from '../errors.ts';
 import { remedies } from './diagnosis.ts';
 
-type Backend = 'gloo' | 'nccl';
+export type RankBackend = 'gloo' | 'nccl';
 
 /** What may connect ranks, which may be asked for by the device that they run on. */
 export interface BackendChoice {
-  readonly given: Backend | undefined;
+  readonly given: RankBackend | undefined;
   /** `auto`, `cpu` or `cuda`. */
   readonly device: string;
   /** The most that are started; null for as many as there are places. */
@@ -16,10 +16,10 @@ export interface BackendChoice {
  * What connects ranks: nccl where each of several has a GPU of its own, else gloo. Throws a UsageError for a device that does
  * not go with the backend, or is a single GPU.
  */
-export async function chooseBackend({ given, device, ranks }: BackendChoice): Promise<Backend> {
+export async function chooseBackend({ given, device, ranks }: BackendChoice): Promise<RankBackend> {
   if (device.startsWith('cuda:'))
     throw new UsageError(`--device ${device} is one GPU, and each rank has its own: take --device cuda.`);
-  const asked = { cpu: 'gloo', cuda: 'nccl' }[device] as Backend | undefined;
+  const asked = { cpu: 'gloo', cuda: 'nccl' }[device] as RankBackend | undefined;
   if (given !== undefined && asked !== undefined && asked !== given) {
     throw new UsageError(`--backend ${given} does not connect ranks of --device ${device}: leave out one.`);
   }
@@ -30,7 +30,7 @@ export async function chooseBackend({ given, device, ranks }: BackendChoice): Pr
 }
 
 /** Before a sweep whose ranks the backend connects. Throws UsageError for Gloo that is missing, and NCCL without a GPU. */
-export async function requireBackend(backend: Backend): Promise<void> {
+export async function requireBackend(backend: RankBackend): Promise<void> {
   const problems = backend === 'gloo' ? await problemsOfGloo() : await problemsOfNccl();
   if (problems.length > 0) throw new UsageError(problems.join('\n'));
 }

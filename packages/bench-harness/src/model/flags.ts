@@ -1,8 +1,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import type { InferredOptionTypes } from 'yargs';
 import type { Flags } from '../cli/command.ts';
-import { parseList, parseWholeNumber } from '../cli/option-values.ts';
-import { unknownChoice } from '../cli/unknown-choice.ts';
+import { parseList, parseWholeNumber, unknownChoice } from '../cli/option-values.ts';
 import { UsageError } from '../errors.ts';
 import { modelShape, type ModelShape, type NamedModel } from './shape.ts';
 
@@ -44,7 +43,7 @@ export function refuseModelFlags(
 ): void {
   const given = flags.find((flag) => args[flag] !== undefined);
   if (given === undefined) return;
-  throw new UsageError(`--${given} is of the model ${model}: add ${parts} to --study, or leave it out.`);
+  throw new UsageError(`--${given} describes the model ${model}: add ${parts} to --study, or leave it out.`);
 }
 
 const DEFAULT_VOCABULARY = 10_000;

@@ -9,7 +9,7 @@ export function isSwept(key: string, cells: readonly AnyCell[]): boolean {
   return new Set(cells.map((cell) => cell[key])).size > 1;
 }
 
-/** What is said of a cell: `small`, `context 256`, `flash attention`. What goes without saying is left out. */
+/** What is said of a cell: `small`, `context 256`, `flash attention`. Usual values are left out. */
 export function cellWords(
   parameters: Parameters,
   cell: AnyCell,
@@ -55,7 +55,7 @@ export function cellNames(
 }
 
 /**
- * In words, which value of a peer's parameter stands next to each of ours; null where one has several, or where either is not
+ * In words, which value of a peer's parameter goes with each of ours; null where one of ours has several, or where either is not
  * swept.
  */
 function pairsOf(
@@ -70,6 +70,6 @@ function pairsOf(
   const pairs = new Map(cells.map((cell) => [cell[beside], cell[key]]));
   if (cells.some((cell) => pairs.get(cell[beside]) !== cell[key])) return null;
   return [...pairs].map(
-    ([ours, theirs]) => `${valueInWords(key, parameters[key]!, theirs as Json)} beside ${String(ours)}`,
+    ([ours, theirs]) => `${String(ours)} vs ${valueInWords(key, parameters[key]!, theirs as Json)}`,
   );
 }

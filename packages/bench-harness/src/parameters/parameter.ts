@@ -28,9 +28,9 @@ export interface Parameter<Schema extends z.ZodType = z.ZodType> {
   readonly column?: 'always' | 'swept';
   /** Where it names what is compared. */
   readonly emphasis?: 'strong';
-  /** The value that goes without saying. */
+  /** The value that names and captions leave out. */
   readonly usual?: Json;
-  /** The parameter of ours that this one of a peer stands next to: names do not repeat what follows from that. */
+  /** Of a peer's parameter the one of ours that it is compared with: names do not repeat what follows from that. */
   readonly beside?: string;
   /** What rows hold besides for its column to show: under another key, the value in words. */
   readonly shown?: { readonly key: string; text(value: never): string };

@@ -55,7 +55,7 @@ export class PythonPeer {
     this.#replies = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
   }
 
-  /** One that does not end by itself, as where threads of its own hang, is killed: what was measured is not lost to it. */
+  /** A process that does not end on its own, for example because its threads hang, is killed, so that no measurement is lost. */
   async close(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const ended = once(this.#process, 'exit');

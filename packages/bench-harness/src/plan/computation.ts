@@ -2,7 +2,7 @@ import { UsageError } from '../errors.ts';
 import { fitLatencyBandwidth } from '../measuring/latency-bandwidth.ts';
 import { summarize } from '../measuring/statistics.ts';
 import type { Machine, MeasuredStep } from './machine.ts';
-import type { StepSetting } from './setting.ts';
+import { layerWidths, type StepSetting } from './setting.ts';
 import { wholeStepWork, type StepWork, type WorkOfPhase } from './step-work.ts';
 
 /** How steps of one kind were measured to lie above their floor. */
@@ -73,7 +73,7 @@ function workFloorMs(
     throw new UsageError(
       `What products reach in ${dtype} is not known of ${machine.name}; give it by --peak.`,
     );
-  const attention = attentionCeiling(machine, shape.modelDimension / shape.heads, dtype);
+  const attention = attentionCeiling(machine, layerWidths(shape).head, dtype);
   const seconds =
     work.flops / peak +
     work.attended / (attention?.forward ?? peak) +

@@ -59,11 +59,11 @@ function powersOfTwo(most: number): number[] {
 }
 
 /** Why a model cannot be divided so; null where it can. */
-export function obstacleOf(
-  { tensor }: Layout,
-  { heads, feedForwardDimension, vocabularySize }: ModelShape,
-): string | null {
+export function obstacleOf({ tensor }: Layout, shape: ModelShape): string | null {
+  const { heads, keyValueHeads = heads, feedForwardDimension, vocabularySize } = shape;
   if (heads % tensor !== 0) return `${heads} heads cannot be divided by ${tensor}`;
+  if (keyValueHeads % tensor !== 0)
+    return `${keyValueHeads} heads of keys and values cannot be divided by ${tensor}`;
   if (feedForwardDimension % tensor !== 0)
     return `a feed-forward width of ${feedForwardDimension} cannot be divided by ${tensor}`;
   if (vocabularySize % tensor !== 0) return `${vocabularySize} tokens cannot be divided by ${tensor}`;

@@ -1,5 +1,5 @@
 import type { Layout } from './layout.ts';
-import { elementBytes, FLOAT32_BYTES, parameterUnits, type StepSetting } from './setting.ts';
+import { elementBytes, FLOAT32_BYTES, layerWidths, parameterUnits, type StepSetting } from './setting.ts';
 
 /** Bytes on one rank, by what they hold. */
 export interface MemoryPlan {
@@ -27,7 +27,7 @@ export function memoryOf(
   gradientsStay = layout.replicate * layout.shard > 1,
 ): MemoryPlan {
   const { tensor, shard, replicate, shardsMoments } = layout;
-  const units = parameterUnits(setting.shape);
+  const units = parameterUnits(setting);
   const held = units.total / (tensor * shard);
   const weights = FLOAT32_BYTES * held;
   const moments = (2 * FLOAT32_BYTES * held) / (shardsMoments ? replicate : 1);
@@ -44,7 +44,7 @@ export function memoryOf(
 
 /**
  * What forward saves for backward: of a token and layer both norms' inputs in float32, in the dtype of the products both
- * norms' outputs, queries, keys, values, merged heads, and three of the feed-forward network; plain attention its weights,
+ * norms' outputs, queries, keys, values, merged heads, and what the feed-forward network keeps (SwiGLU three of its width); plain attention its weights,
  * flash a float32 for each head. Of what is made again, the layer's input and one layer whole. Logits in the dtype of the products, and
  * once more in float32. What tensor parallel ranks gather they keep: both norms' outputs and the last one's of all their tokens.
  */
@@ -56,9 +56,14 @@ function activationBytes(
   const bytes = elementBytes(dtype);
   const tokens = batch * context;
   const attended = attention === 'plain' ? heads * context * bytes : heads * FLOAT32_BYTES;
-  const layer = ((4 + 2 * tensor) * d + 3 * ff) * bytes + 2 * d * FLOAT32_BYTES + attended;
+  const { queries, keys, hidden, normed } = layerWidths(shape);
+  const unturned = normed ? queries + keys : 0;
+  const layer =
+    (2 * tensor * d + 2 * queries + 2 * keys + unturned + hidden * ff) * bytes +
+    2 * d * FLOAT32_BYTES +
+    attended;
   const input = d * FLOAT32_BYTES;
-  const kept = { block: input, 'attention-kept': input + d * bytes + heads * FLOAT32_BYTES };
+  const kept = { block: input, 'attention-kept': input + queries * bytes + heads * FLOAT32_BYTES };
   const ofLayers = recompute === 'none' ? layers * layer : layers * kept[recompute] + layer;
   const end = d * (FLOAT32_BYTES + tensor * bytes);
   const logits = vocabularySize * (bytes + FLOAT32_BYTES);
@@ -68,7 +73,7 @@ function activationBytes(
 /** Two neighbouring units whole, in the dtype of the products and as float32 gradients; activations of a tensor group. */
 function bufferBytes({ tensor, shard }: Layout, { shape, dtype, batch, context }: StepSetting): number {
   const bytes = elementBytes(dtype);
-  const { embedding, layer, layers, head } = parameterUnits(shape);
+  const { embedding, layer, layers, head } = parameterUnits({ shape, context });
   const pair =
     layers > 1 ? Math.max(2 * layer, layer + Math.max(embedding, head)) : layer + Math.max(embedding, head);
   const whole = shard > 1 ? ((bytes + FLOAT32_BYTES) * pair) / tensor : 0;

@@ -56,7 +56,7 @@ export function planStep(
   reduction?: Reduction,
 ): StepPlan {
   const { machine, calibration } = planner;
-  const held = parameterUnits(setting.shape).total / (layout.tensor * layout.shard);
+  const held = parameterUnits(setting).total / (layout.tensor * layout.shard);
   const updated = held / (layout.shardsMoments ? layout.replicate : 1);
   const work = stepWork(setting, { cast: held, updated });
   const computation = computationTimes(machine, setting, work, calibration);

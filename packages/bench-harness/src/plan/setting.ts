@@ -1,3 +1,4 @@
+import { parameterShapes } from '@roofline/transformer';
 import type { ModelAttention } from '../attention/kinds.ts';
 import type { Execution } from '../execution/kinds.ts';
 import type { BenchmarkDType } from '../measuring/ceilings.ts';
@@ -29,10 +30,45 @@ export interface ParameterUnits {
   readonly total: number;
 }
 
-export function parameterUnits(shape: ModelShape): ParameterUnits {
-  const { vocabularySize, modelDimension: d, feedForwardDimension, layers } = shape;
-  const layer = 4 * d * d + 3 * d * feedForwardDimension + 2 * d;
-  const embedding = vocabularySize * d;
-  const head = embedding + d;
-  return { embedding, layer, layers, head, total: embedding + layers * layer + head };
+export function parameterUnits({ shape, context }: Pick<StepSetting, 'shape' | 'context'>): ParameterUnits {
+  const { layers } = shape;
+  const units = { embedding: 0, layer: 0, head: 0 };
+  for (const [name, sizes] of shapesWithOneLayer(shape, context)) {
+    const unit = name.startsWith('layers.') ? 'layer' : name.includes('embeddings') ? 'embedding' : 'head';
+    units[unit] += sizes.reduce((product, size) => product * size, 1);
+  }
+  const { embedding, layer, head } = units;
+  return { ...units, layers, total: embedding + layers * layer + head };
+}
+
+/** Features of a token in a layer. */
+export interface LayerWidths {
+  /** Of all heads' queries, and of what they are merged to. */
+  readonly queries: number;
+  /** Of all heads' keys; values have as many. */
+  readonly keys: number;
+  /** Of one head. */
+  readonly head: number;
+  /** What the feed-forward network keeps for its backward pass, in its hidden width: SwiGLU both sides and their product. */
+  readonly hidden: number;
+  /** Whether queries and keys pass norms. */
+  readonly normed: boolean;
+  /** Weights of a layer's products. */
+  readonly weights: number;
+}
+
+export function layerWidths(shape: ModelShape): LayerWidths {
+  const shapes = new Map(shapesWithOneLayer(shape, 1));
+  const rowsOf = (name: string) => shapes.get(`layers.0.attn.${name}.weight`)![0]!;
+  const products = [...shapes].filter(([name, { length }]) => name.startsWith('layers.') && length === 2);
+  return {
+    ...{ queries: rowsOf('q_proj'), keys: rowsOf('k_proj'), head: rowsOf('q_proj') / shape.heads },
+    hidden: shapes.has('layers.0.ffn.w3.weight') ? 3 : 2,
+    normed: shapes.has('layers.0.attn.q_norm.weight'),
+    weights: products.reduce((sum, [, [rows, columns]]) => sum + rows! * columns!, 0),
+  };
+}
+
+function shapesWithOneLayer(shape: ModelShape, contextLength: number): ReturnType<typeof parameterShapes> {
+  return parameterShapes({ ...shape, layers: 1, contextLength });
 }

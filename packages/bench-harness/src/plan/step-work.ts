@@ -1,4 +1,4 @@
-import { elementBytes, FLOAT32_BYTES, parameterUnits, type StepSetting } from './setting.ts';
+import { elementBytes, FLOAT32_BYTES, layerWidths, parameterUnits, type StepSetting } from './setting.ts';
 
 /** AdamW reads parameter, gradient and two moments, and writes all but the gradient. */
 const ADAMW_BYTES = 7 * FLOAT32_BYTES;
@@ -31,20 +31,24 @@ export interface HeldParameters {
 
 /**
  * FLOPs of products and attention, and the bytes of everything else, each tensor that must exist written once and read by
- * whoever needs it. A token and layer move 12 d + 3 d_ff elements forward (norms and residuals 8 d, RoPE 4 d, SwiGLU), and
- * 14 d + 5 d_ff backward; plain attention moves each score 4 and 6 times; logits move twice and 4 times.
+ * whoever needs it. A token and layer move 8 d elements of norms and residuals, queries and keys twice for RoPE, and 3 d_ff of SwiGLU
+ * forward, all in all 12 d + 3 d_ff of as many heads of keys as of queries, and 14 d + 5 d_ff backward; plain attention moves each
+ * score 4 and 6 times; logits move twice and 4 times.
  */
 export function stepWork(setting: StepSetting, { cast, updated }: HeldParameters): StepWork {
   const { shape, context, batch, dtype, attention, recompute } = setting;
   const { modelDimension: d, feedForwardDimension: ff, layers, heads, vocabularySize } = shape;
   const tokens = batch * context;
   const bytes = elementBytes(dtype);
-  const layerFlops = 2 * tokens * layers * (4 * d * d + 3 * d * ff);
+  const { queries, keys, hidden, normed, weights } = layerWidths(shape);
+  const layerFlops = 2 * tokens * layers * weights;
   const headFlops = 2 * tokens * vocabularySize * d;
   const scores = attention === 'plain' ? heads * context : 0;
   const moved = (perTokenOfLayer: number, logits: number) =>
     bytes * tokens * (layers * perTokenOfLayer + logits * vocabularySize);
-  const layerForward = 12 * d + 3 * ff + 4 * scores;
+  // Rotary positions read and write them, as norms of them do.
+  const turned = (queries + keys) * ((shape.positions === 'learned' ? 0 : 2) + (normed ? 2 : 0));
+  const layerForward = 8 * d + turned + hidden * ff + 4 * scores;
   const casts = dtype === 'float32' ? 0 : (FLOAT32_BYTES + bytes) * cast;
   const attended = attentionFlops(setting);
   const [again, attendedAgain] = {
@@ -64,7 +68,10 @@ export function stepWork(setting: StepSetting, { cast, updated }: HeldParameters
     backward: {
       flops: backwardFlops + again,
       ...{ attended: attendedAgain, attendedBackward: flashBackward },
-      bytes: moved(14 * d + 5 * ff + 6 * scores + (recompute === 'none' ? 0 : layerForward), 4),
+      bytes: moved(
+        10 * d + turned + (2 * hidden - 1) * ff + 6 * scores + (recompute === 'none' ? 0 : layerForward),
+        4,
+      ),
     },
     optimizer: { flops: 0, attended: 0, attendedBackward: 0, bytes: ADAMW_BYTES * updated },
     modelFlops: forwardFlops + backwardFlops + attended.flash + flashBackward,
@@ -73,12 +80,12 @@ export function stepWork(setting: StepSetting, { cast, updated }: HeldParameters
 
 /** Plain attention multiplies whole matrices, as other products; flash only what the causal mask leaves, and 2.5 times that backward. */
 function attentionFlops({ shape, context, batch, attention }: StepSetting): { plain: number; flash: number } {
-  const whole = 4 * batch * context ** 2 * shape.modelDimension * shape.layers;
+  const whole = 4 * batch * context ** 2 * layerWidths(shape).queries * shape.layers;
   return attention === 'plain' ? { plain: whole, flash: 0 } : { plain: 0, flash: whole / 2 };
 }
 
 /** The work of a rank that has a whole model. */
 export function wholeStepWork(setting: StepSetting): StepWork {
-  const { total } = parameterUnits(setting.shape);
+  const { total } = parameterUnits(setting);
   return stepWork(setting, { cast: total, updated: total });
 }

@@ -35,8 +35,8 @@ export function trafficOf(layout: Layout, setting: StepSetting, reduction?: Redu
 }
 
 /** Parameters are gathered in the dtype of the products for forward and again for backward, gradients reduced in float32. */
-function shardTraffic({ tensor }: Layout, { shape, dtype }: StepSetting): Traffic[] {
-  const { embedding, layer, layers, head } = parameterUnits(shape);
+function shardTraffic({ tensor }: Layout, { shape, context, dtype }: StepSetting): Traffic[] {
+  const { embedding, layer, layers, head } = parameterUnits({ shape, context });
   const units = [
     { size: layer, calls: layers },
     { size: (embedding + head) / 2, calls: 2 },
@@ -59,8 +59,8 @@ function shardTraffic({ tensor }: Layout, { shape, dtype }: StepSetting): Traffi
 }
 
 /** Each replica has its part of the gradients reduced; with ZeRO-1 each parameter then comes from the rank that updated it. */
-function replicaTraffic(layout: Layout, { shape }: StepSetting, reduction?: Reduction): Traffic[] {
-  const { total } = parameterUnits(shape);
+function replicaTraffic(layout: Layout, setting: StepSetting, reduction?: Reduction): Traffic[] {
+  const { total } = parameterUnits(setting);
   const bytes = (FLOAT32_BYTES * total) / (layout.tensor * layout.shard);
   const { calls, hides } = reduction ?? { calls: Math.ceil(bytes / BUCKET_BYTES), hides: true };
   const gradients: Traffic = {

@@ -20,7 +20,7 @@ export function readSlowdowns(folder: string = folderOfCpus): SlowdownCounts | n
   return counts.length === 0 ? null : new Map(counts);
 }
 
-/** The most that one of them has grown; null where nothing can be said, as of counters that began anew. */
+/** The most that one of them has grown; null where nothing can be said, for example when counters were reset. */
 export function slowdownsBetween(before: SlowdownCounts, after: SlowdownCounts): number | null {
   const grown = [...after].flatMap(([file, count]) => {
     const earlier = before.get(file);

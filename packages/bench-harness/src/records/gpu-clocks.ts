@@ -26,7 +26,7 @@ export function gpuThrottlingOf(readings: readonly ClockReading[], elapsedMs: nu
   return Object.values(shares).every((share) => share === null) ? null : shares;
 }
 
-/** Null for counters that are missing, have begun anew, or count something else. */
+/** Null for counters that are missing, were reset, or count something else. */
 function counterShare(before: number | null, after: number | null, elapsedMs: number): number | null {
   if (before === null || after === null || after < before) return null;
   const share = (after - before) / (elapsedMs * 1e6);

@@ -44,6 +44,8 @@ export const cellRecord = z.object({
   otherWork: otherWork.nullish(),
   /** None in older records. */
   throttling: throttling.nullish(),
+  /** The cells that its process had measured before it; not there where it was the first. */
+  cellsBefore: z.number().optional(),
   /** What the benchmark's `measure` returned, also where its schema refused that; null where there is nothing. */
   result: jsonObject.nullable(),
   /** Null when status is `ok`. */

@@ -11,8 +11,8 @@ import {
 } from 'node:fs';
 import { ifPossible, orUsageError } from '../attempt.ts';
 import { ResultsFileError, UsageError } from '../errors.ts';
-import { SCHEMA_VERSION, type CellRecord } from './record.ts';
-import { parseRecordLine } from './record-line.ts';
+import { SCHEMA_VERSION, type CellRecord, cellRecord } from './record.ts';
+import { placed } from './record-places.ts';
 
 /** How every line begins; `append` writes a record's members in this order. */
 const LINE_HEAD = `{"schemaVersion":${SCHEMA_VERSION},"benchmark":"`;
@@ -130,3 +130,29 @@ export class ResultsWriter {
     return there !== undefined && there.ino === open.ino && there.dev === open.dev;
   }
 }
+
+/**
+ * The record of a line, which `place` names. Throws a UsageError for a line that is not a record; nothing that the line
+ * holds need be given up.
+ */
+function parseRecordLine(line: string, place: string): CellRecord {
+  const value: unknown = orUsageError(
+    () => JSON.parse(line),
+    () => `${place} is not JSON, as if it had been cut off or overwritten. ${remedy}`,
+  );
+  const parsed = cellRecord.safeParse(value);
+  if (parsed.success) return placed(parsed.data, place);
+  const version = (value as { schemaVersion?: unknown } | null)?.schemaVersion;
+  if (typeof version === 'number' && version > SCHEMA_VERSION) {
+    throw new UsageError(
+      `${place} was written by a newer Roofline: its records have version ${version}, and this one ` +
+        `(${SCHEMA_VERSION}) cannot read them. Update @roofline/bench-harness, or take another folder.`,
+    );
+  }
+  const [issue] = parsed.error.issues;
+  const what = issue?.path.length ? `${issue.path.join('.')}: ${issue.message}` : issue?.message;
+  throw new UsageError(`${place} is not a record that this version reads (${what}). ${remedy}`);
+}
+
+const remedy =
+  'Mend the line, or move it to a file of its own, which has its cell measured again; or take another folder.';

@@ -137,15 +137,17 @@ export async function lostCells(
     }));
 }
 
-/** What the comparison comes to, one sentence each; `unpaired` cells are in only one of the sets. */
+/** The results of the comparison, one sentence each; `unpaired` cells are in only one of the sets. */
 export function comparisonSummary(comparisons: readonly Comparison[], unpaired: number): string[] {
   const timed = comparisons.flatMap(({ cell, times }) => (times ? [{ cell, ...times }] : []));
-  const told = (cells: typeof timed) =>
+  const phrases = (cells: typeof timed) =>
     cells.map(({ cell, ratio }) => `${cell} ${formatRatio(ratio.ratio)} (${formatInterval(ratio)})`);
   const sentence = (verdictWanted: string, cells: typeof timed) =>
     cells.length === 0
       ? []
-      : [`${cells.length} of ${timed.length} got ${verdictWanted} beyond noise: ${told(cells).join('; ')}.`];
+      : [
+          `${cells.length} of ${timed.length} got ${verdictWanted} beyond noise: ${phrases(cells).join('; ')}.`,
+        ];
   const slower = timed
     .filter(({ ratio }) => verdict(ratio) === 'slower')
     .sort((a, b) => b.ratio.ratio - a.ratio.ratio);
@@ -170,7 +172,7 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
 }
 
 /**
- * What differs apart from the code, and so may be what the ratios are of: device, settings and environment variables.
+ * What differs apart from the code, and may explain the ratios: device, settings and environment variables.
  * One sentence each, to be said before any verdict.
  */
 export function differences(comparisons: readonly Comparison[]): string[] {
@@ -182,9 +184,9 @@ export function differences(comparisons: readonly Comparison[]): string[] {
   const sides = comparisons.map(({ before, after }) => [conditions(before), conditions(after)] as const);
   const names = [...new Set(sides.flatMap((pair) => pair.flatMap(Object.keys)))];
   return names.flatMap((name) => {
-    const told = (side: 0 | 1) =>
+    const phrases = (side: 0 | 1) =>
       [...new Set(sides.map((pair) => describeValue(pair[side][name] ?? null)))].sort().join(' or ');
-    const [before, after] = [told(0), told(1)];
+    const [before, after] = [phrases(0), phrases(1)];
     return before === after ? [] : [`Different ${inWords(name)}: ${before} before, ${after} after.`];
   });
 }
@@ -196,8 +198,8 @@ function memorySentence(comparisons: readonly Comparison[]): string[] {
     .filter(({ memoryRatio }) => Math.abs(memoryRatio - 1) >= 0.005)
     .sort((a, b) => b.memoryRatio - a.memoryRatio);
   if (changed.length === 0) return [];
-  const told = changed.map(({ cell, memoryRatio }) => `${cell} ${formatRatio(memoryRatio)}`);
-  return [`Peak memory changed: ${told.join('; ')}.`];
+  const phrases = changed.map(({ cell, memoryRatio }) => `${cell} ${formatRatio(memoryRatio)}`);
+  return [`Peak memory changed: ${phrases.join('; ')}.`];
 }
 
 const comparisonList = z.array(

@@ -3,9 +3,9 @@ import type { AnyCell } from '../parameters/cell-names.ts';
 import { parameterColumns, plainValues, sharedCaption } from '../parameters/parameter-columns.ts';
 import type { Parameters } from '../parameters/parameter.ts';
 import type { CellRecord } from '../records/record.ts';
-import { withRoofSpread } from './roof-spread.ts';
+import { ceilingsSpread } from '../measuring/ceilings.ts';
 
-/** What a row is of: a cell, or a part of one that also says how it ended itself. */
+/** What a row shows: a cell, or a part of one that has an outcome of its own. */
 export interface RowItem {
   readonly record: CellRecord;
   readonly cell: AnyCell;
@@ -111,4 +111,10 @@ function deviationKey({ key, uncertaintyKey }: Column): string {
 
 function isFilled(rows: readonly Row[], key: string): boolean {
   return rows.some((row) => row[key] !== undefined && row[key] !== null);
+}
+
+/** Adds to the columns of shares of the roof how far the roof's own measurements lie apart, where the records know. */
+export function withRoofSpread(columns: readonly Column[], records: readonly CellRecord[]): Column[] {
+  const spread = Math.max(0, ...records.map(({ ceilings }) => (ceilings ? ceilingsSpread(ceilings) : 0)));
+  return columns.map((column) => (column.emphasis === 'roof' && spread > 0 ? { ...column, spread } : column));
 }

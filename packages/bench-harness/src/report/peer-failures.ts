@@ -19,7 +19,7 @@ export function peerFailures(
   );
 }
 
-/** Of memory that is spent the first sentence: the bytes that follow are of each cell. */
+/** Of running out of memory only the first sentence: the bytes after it differ from cell to cell. */
 function reasonOf({ status, error }: FailedPeer): string {
   const line = firstLine(error.message);
   return (status === 'out-of-memory' ? line.split('. ', 1)[0]! : line).replace(/\.$/, '');

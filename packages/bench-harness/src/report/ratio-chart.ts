@@ -2,13 +2,13 @@ import { formatRatio, type RatioPlot, type RatioRow } from '@roofline/reports';
 import type { RatioEstimate } from '../measuring/statistics.ts';
 import { errorBarOf } from '../measuring/statistics.ts';
 import { isPlain, titleOf, valueInWords, type Parameters } from '../parameters/parameter.ts';
-import { isSwept, type AnyCell } from '../parameters/cell-names.ts';
+import { cellNames, isSwept, type AnyCell } from '../parameters/cell-names.ts';
 import type { Json } from '../records/json.ts';
 
 /** A case of a comparison: a cell, what both sides take, and the ratio of that. */
 export interface ComparedCell {
   readonly cell: AnyCell;
-  /** Milliseconds, or what else the comparison is of; null where there is none. */
+  /** Milliseconds, or whatever is compared; null where there is none. */
   readonly ours: number | null;
   readonly theirs: number | null;
   readonly ratio?: RatioEstimate;
@@ -16,8 +16,9 @@ export interface ComparedCell {
   readonly note?: string;
 }
 
-/** What a comparison is of. */
+/** What is compared, and how it is named. */
 export interface Comparison extends Pick<RatioPlot, 'id' | 'title' | 'ours' | 'theirs'> {
+  /** What all cells share is said after it. */
   readonly caption?: string;
   /** Default: `duration`. */
   readonly value?: RatioPlot['value'];
@@ -28,16 +29,19 @@ export interface Comparison extends Pick<RatioPlot, 'id' | 'title' | 'ours' | 't
 
 /** How much of another's time ours takes, case by case; none where fewer than two cases have both. */
 export function ratioCharts(
-  { parameters, named, ...plot }: Comparison,
+  { parameters, named, caption, ...plot }: Comparison,
   cases: readonly ComparedCell[],
 ): RatioPlot[] {
   if (ratiosOf(cases).length < 2) return [];
   const cells = cases.map(({ cell }) => cell);
   const swept = named.filter((key) => isSwept(key, cells));
   const keys = swept.length > 0 ? swept : named.slice(0, 1);
+  const { shared } = cellNames(parameters, cells);
+  const captions = [caption, shared && `All: ${shared}.`].filter(Boolean);
   return [
     {
       ...{ kind: 'ratios', value: 'duration', ...plot },
+      ...(captions.length > 0 && { caption: captions.join(' ') }),
       heads: keys.map((key) => titleOf(key, parameters[key]!)),
       rows: inOrder(cases, keys).map(({ cell, ours, theirs, ratio, note }): RatioRow => ({
         names: keys.map((key) => nameOf(parameters, cell, key)),
@@ -62,7 +66,7 @@ function inOrder(cases: readonly ComparedCell[], keys: readonly string[]): Compa
   );
 }
 
-/** The value alone, since a head says what it is of. */
+/** The value alone, since a head names its parameter. */
 function nameOf(parameters: Parameters, cell: AnyCell, key: string): string {
   const value = cell[key];
   if (!isPlain(value)) return '';

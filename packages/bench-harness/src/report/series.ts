@@ -8,7 +8,7 @@ export type PlottedValue = number | null | undefined | Omit<Point, 'x'>;
 
 /** What series show of items, and how they are named. */
 export interface SeriesOf<Item> {
-  /** The series of an item; without it all are of one. */
+  /** The series of an item; without it there is one for all. */
   readonly name?: (item: Item) => string;
   readonly x: (item: Item) => string | number;
   /** What is shown of a measured item: one value, or several by the names of their series. Without a value there is no point. */

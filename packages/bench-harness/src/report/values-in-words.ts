@@ -1,4 +1,11 @@
-import { formatRatio } from '@roofline/reports';
+import {
+  formatBytes,
+  formatDuration,
+  formatNumber,
+  formatPercent,
+  formatRatio,
+  type Column,
+} from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
 
 /** What was found for one cell. */
@@ -50,4 +57,15 @@ export function statusInWords(status: string): string {
 /** What a table has room for of a message. */
 export function firstLine(message: string): string {
   return message.trim().split('\n', 1)[0]!;
+}
+
+/** A value of a table, as tables write it, with its unit. */
+export function valueText(value: string | number, { kind, unit, digits }: Column): string {
+  if (typeof value === 'string') return value;
+  if (kind === 'ratio') return formatRatio(value);
+  if (kind === 'percent') return formatPercent(value);
+  if (kind === 'bytes') return formatBytes(value);
+  if (kind === 'duration') return formatDuration(value);
+  if (kind === 'text') return String(value);
+  return [formatNumber(value, digits), unit].filter(Boolean).join(' ');
 }

@@ -8,7 +8,7 @@ import { reportOfRecords } from './report-of-records.ts';
 import { writeReport, type WrittenReport } from './write-report.ts';
 
 const POLL_MS = 500;
-/** The page in the browser follows the files by so much. */
+/** How often the page in the browser reloads. */
 const REFRESH_SECONDS = 2;
 
 /** What is watched, and where the report goes. */
@@ -25,8 +25,7 @@ export interface WatchedReport {
 }
 
 /**
- * Writes the report of results anew whenever they change, until it is told to end, with a page that loads itself anew; at its
- * end one that does not.
+ * Rewrites the report whenever the results change, until it is aborted, as a page that reloads itself; at its end as one that does not.
  */
 export async function watchReport({ paths, out, png = false, signal, ...on }: WatchedReport): Promise<void> {
   const write = async (refresh: object) => {
@@ -55,7 +54,7 @@ export async function watchReport({ paths, out, png = false, signal, ...on }: Wa
   if (hindrance === '' && seen !== '') await write({});
 }
 
-/** Changes with what a report is of: when each file was written, and how long it is. */
+/** Changes with the files of a report: when each was written, and how long it is. */
 function stateOf(paths: readonly string[]): string {
   const files = paths.flatMap((path) =>
     existsSync(path) && statSync(path).isFile()

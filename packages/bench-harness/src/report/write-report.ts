@@ -45,7 +45,7 @@ export interface WrittenReport {
 
 /**
  * Writes `report.html`, `report.md`, `tables/ID.{md,tex,typ,csv,json}` and `plots/ID.svg` (with `png`, also
- * `plots/ID.png`) into `folder`; with `refreshSeconds` the page loads itself anew so often. Throws UsageError when it cannot be written, and a ReportError for
+ * `plots/ID.png`) into `folder`; with `refreshSeconds` the page reloads itself that often. Throws UsageError when it cannot be written, and a ReportError for
  * what is not a report.
  */
 export async function writeReport(

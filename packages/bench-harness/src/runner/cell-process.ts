@@ -7,8 +7,8 @@ import { firstIssue } from '../check-argument.ts';
 import { cellProgram } from '../paths.ts';
 import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcome.ts';
 import { cellEvent, EVENT_DESCRIPTOR, type CellEvent, type CellJob } from './cell-protocol.ts';
-import { countMemoryKills } from './kernel-memory-kills.ts';
 import { afterMs } from './timer.ts';
+import { readFileSync } from 'node:fs';
 
 export interface CellProcessOptions {
   /** After this many milliseconds the process and all it started are killed. Default: never. */
@@ -27,76 +27,123 @@ const STDERR_TAIL_CHARACTERS = 4000;
 /** Runs one job in a process of its own. Never rejects: whatever goes wrong is an outcome. */
 export function runCellProcess(job: CellJob, options: CellProcessOptions = {}): Promise<CellOutcome> {
   if (options.signal?.aborted) return Promise.resolve({ status: 'interrupted' });
-  const memoryKillsBefore = countMemoryKills();
-  const child = spawnCell(options.environment);
-  const supervision = supervise(child, options);
-  return new Promise((resolve) => {
-    child.on('close', (exitCode, exitSignal) => {
-      const seen = supervision.end();
-      const memoryKills = countMemoryKills();
-      const kernelRanOutOfMemory = memoryKills !== null && memoryKills > (memoryKillsBefore ?? 0);
-      const timeoutMs = options.timeoutMs ?? null;
-      resolve(classifyEnding({ ...seen, exitCode, exitSignal, timeoutMs, kernelRanOutOfMemory }));
+  return new CellProcess(options.environment).run(job, options);
+}
+
+type Seen = Pick<CellEnding, 'result' | 'error' | 'killedBy'>;
+type Exit = Pick<CellEnding, 'exitCode' | 'exitSignal'>;
+
+/** A process that runs jobs, one after the other as long as each says that it goes on. */
+export class CellProcess {
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<Exit>;
+  /** What to do with events of the job under way. */
+  #listener: (event: CellEvent) => void = () => {};
+  #stderrTail = '';
+  #isReady = true;
+  #jobsDone = 0;
+
+  /** `environment` holds variables besides those of this process. */
+  constructor(environment: CellProcessOptions['environment'] = {}) {
+    this.#child = spawnWithLifeline([...cellProgram.nodeFlags, cellProgram.path], {
+      stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...environment },
     });
-    sendJob(child, job);
-  });
-}
+    this.#closed = new Promise((resolve) => {
+      this.#child.on('close', (exitCode, exitSignal) => {
+        this.#isReady = false;
+        resolve({ exitCode, exitSignal });
+      });
+    });
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARACTERS);
+    });
+    readEvents(this.#child, (event) => this.#listener(event));
+    this.#child.on('error', ({ name, message }) => {
+      const error = { name, message: `The cell's process could not be started: ${message}` };
+      this.#listener({ type: 'error', error });
+    });
+    // What the cell started must neither outlive it nor hold its pipes open.
+    this.#child.on('exit', () => this.#kill());
+    // A process that died at once leaves a broken pipe; its exit code says why.
+    this.#child.stdin?.on('error', () => {});
+  }
 
-function spawnCell(environment: CellProcessOptions['environment']): ChildProcess {
-  return spawnWithLifeline([...cellProgram.nodeFlags, cellProgram.path], {
-    stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...environment },
-  });
-}
+  /** Whether it takes a job: none is under way, and the last has left the device as it was. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
 
-type Seen = Pick<CellEnding, 'result' | 'error' | 'killedBy' | 'stderrTail'>;
+  /** The jobs that it has run. */
+  get jobsDone(): number {
+    return this.#jobsDone;
+  }
 
-/** Listens to a cell, and kills it in time; `end` stops that and returns what was seen. */
-function supervise(child: ChildProcess, options: CellProcessOptions): { end(): Seen } {
-  const seen: { -readonly [K in keyof Seen]: Seen[K] } = {
-    result: null,
-    error: null,
-    killedBy: null,
-    stderrTail: '',
-  };
-  const callOffs: (() => void)[] = [];
-  const killAll = () => child.pid !== undefined && killTree(child.pid);
-  const kill = (reason: 'timeout' | 'interrupt') => {
-    seen.killedBy ??= reason;
-    killAll();
-  };
-  const interrupt = () => kill('interrupt');
-  options.signal?.addEventListener('abort', interrupt, { once: true });
-  if (options.timeoutMs) callOffs.push(afterMs(options.timeoutMs, () => kill('timeout')));
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    seen.stderrTail = (seen.stderrTail + text).slice(-STDERR_TAIL_CHARACTERS);
-  });
-  readEvents(child, (event) => {
-    if (event.type === 'progress') options.onProgress?.(event);
-    if (event.type === 'error') seen.error = event.error;
-    if (event.type !== 'result') return;
-    seen.result = event.result;
-    callOffs.push(afterMs(EXIT_GRACE_MS, killAll));
-  });
-  child.on('error', ({ name, message }) => {
-    seen.error = { name, message: `The cell's process could not be started: ${message}` };
-  });
-  // What the cell started must neither outlive it nor hold its pipes open.
-  child.on('exit', killAll);
-  return {
-    end() {
+  /** Runs a job while it is ready. Never rejects: whatever goes wrong is an outcome. */
+  async run(job: CellJob, options: Omit<CellProcessOptions, 'environment'> = {}): Promise<CellOutcome> {
+    this.#isReady = false;
+    const memoryKillsBefore = countMemoryKills();
+    const { seen, goesOn, end } = this.#supervise(options);
+    sendJob(this.#child, job);
+    const exit = await Promise.race([this.#closed, goesOn]);
+    end();
+    this.#jobsDone++;
+    this.#isReady = exit === null;
+    const memoryKills = countMemoryKills();
+    return classifyEnding({
+      ...seen,
+      ...(exit ?? { exitCode: null, exitSignal: null }),
+      stderrTail: this.#stderrTail,
+      timeoutMs: options.timeoutMs ?? null,
+      kernelRanOutOfMemory: memoryKills !== null && memoryKills > (memoryKillsBefore ?? 0),
+    });
+  }
+
+  /** Ends it, and waits until it has. */
+  async end(): Promise<void> {
+    this.#isReady = false;
+    const callOff = afterMs(EXIT_GRACE_MS, () => this.#kill());
+    this.#child.stdin?.end();
+    await this.#closed;
+    callOff();
+  }
+
+  #kill(): void {
+    if (this.#child.pid !== undefined) killTree(this.#child.pid);
+  }
+
+  /** Listens to a job, and kills it in time; `goesOn` comes when the process waits for another. */
+  #supervise({ timeoutMs, signal, onProgress }: CellProcessOptions) {
+    const seen: { -readonly [K in keyof Seen]: Seen[K] } = { result: null, error: null, killedBy: null };
+    const callOffs: (() => void)[] = [];
+    const kill = (reason: 'timeout' | 'interrupt') => {
+      seen.killedBy ??= reason;
+      this.#kill();
+    };
+    const interrupt = () => kill('interrupt');
+    signal?.addEventListener('abort', interrupt, { once: true });
+    if (timeoutMs) callOffs.push(afterMs(timeoutMs, () => kill('timeout')));
+    const goesOn = new Promise<null>((resolve) => {
+      this.#listener = (event) => {
+        if (event.type === 'progress') onProgress?.(event);
+        if (event.type === 'error') seen.error = event.error;
+        if (event.type !== 'result') return;
+        seen.result = event.result;
+        if (event.goesOn) resolve(null);
+        else callOffs.push(afterMs(EXIT_GRACE_MS, () => this.#kill()));
+      };
+    });
+    const end = () => {
       for (const callOff of callOffs) callOff();
-      options.signal?.removeEventListener('abort', interrupt);
-      return seen;
-    },
-  };
+      signal?.removeEventListener('abort', interrupt);
+    };
+    return { seen, goesOn, end };
+  }
 }
 
 /** Stdin stays open: its end shows the cell that the runner is gone. */
 function sendJob(child: ChildProcess, job: CellJob): void {
   const stdin = child.stdin as Writable;
-  // A process that died at once leaves a broken pipe; its exit code says why.
-  stdin.on('error', () => {});
   stdin.write(`${JSON.stringify(job)}\n`);
 }
 
@@ -121,4 +168,11 @@ function parseEvent(line: string): CellEvent | null {
     `What the cell gave cannot be kept (${firstIssue('it', error)}): measure returns an object of what JSON holds, and ` +
     'progress takes two finite numbers and a text.';
   return { type: 'error', error: { name: 'ArgumentError', message } };
+}
+
+/** How many processes the Linux kernel has killed for want of memory; null where that is unknown. */
+function countMemoryKills(): number | null {
+  const statistics = ifPossible(() => readFileSync('/proc/vmstat', 'utf8')) ?? '';
+  const count = /^oom_kill (\d+)$/m.exec(statistics)?.[1];
+  return count === undefined ? null : Number(count);
 }

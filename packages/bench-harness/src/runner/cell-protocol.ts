@@ -9,13 +9,15 @@ import { cellError } from '../records/record.ts';
  */
 export const EVENT_DESCRIPTOR = 3;
 
-/** One line of JSON on the cell's stdin. */
+/** One line of JSON on the cell's stdin, for each job one. */
 export interface CellJob {
   /** The name of a built-in task, or the `file:` URL of a module whose default export is a `CellTask`. */
   readonly task: string;
   readonly parameters: JsonObject;
   readonly settings: JsonObject;
   readonly deviceLabel: string;
+  /** Whether the process waits for another job after this one, if this one leaves nothing on the device. */
+  readonly goesOn?: boolean;
 }
 
 /** One line of JSON each on the cell's event descriptor. */
@@ -26,7 +28,12 @@ export const cellEvent = z.discriminatedUnion('type', [
     total: z.number(),
     message: z.string().optional(),
   }),
-  z.object({ type: z.literal('result'), result: z.record(z.string(), z.json()) }),
+  z.object({
+    type: z.literal('result'),
+    result: z.record(z.string(), z.json()),
+    /** Whether the process waits for another job. */
+    goesOn: z.boolean().optional(),
+  }),
   z.object({ type: z.literal('error'), error: cellError }),
 ]);
 export type CellEvent = z.infer<typeof cellEvent>;

@@ -1,6 +1,6 @@
 import { formatDuration } from '@roofline/reports';
 import { z } from 'zod';
-import type { AttentionShape } from '../attention/shape.ts';
+import type { CompiledAttention } from '../attention/shape.ts';
 import type { DeviceDescription } from '../records/environment.ts';
 import { runCellProcess } from './cell-process.ts';
 
@@ -18,7 +18,7 @@ const compiled = z.object({ kernels: z.number() });
  * them one after another. Where that fails the cells that need them compile them, or say why they cannot.
  */
 export async function compileAhead(
-  shapes: readonly AttentionShape[],
+  shapes: readonly CompiledAttention[],
   device: DeviceDescription,
   { signal, onStatus, onDone }: CompileAheadOptions,
 ): Promise<void> {

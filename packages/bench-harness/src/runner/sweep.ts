@@ -9,7 +9,8 @@ import { cellKey, SCHEMA_VERSION, sweepIdentity, type CellRecord } from '../reco
 import { ResultsFileError } from '../errors.ts';
 import { openResultsFolder, type ResultsFolder } from '../records/results-folder.ts';
 import type { CellOutcome } from './cell-outcome.ts';
-import { runCellProcess } from './cell-process.ts';
+import type { CellProcess } from './cell-process.ts';
+import { SharedProcess } from './shared-process.ts';
 import { watchOtherWork } from '../records/other-work.ts';
 import { watchThrottling } from '../records/watch-throttling.ts';
 import { compileAhead } from './compile-ahead.ts';
@@ -46,9 +47,14 @@ export interface SweepOptions<Parameters> {
   readonly isCurrent?: (record: CellRecord) => boolean;
   /** Asked before each cell that is to be measured; one that is refused is left, and later ones are asked for. */
   readonly hasTimeFor?: (cell: JsonObject) => boolean;
+  /**
+   * Whether cells of a GPU follow one another in one process, where their benchmark allows that. What starts a process (Node,
+   * CUDA, libraries) is then paid once, and code that the cells before have warmed stays warm: a record says how many there were.
+   */
+  readonly sharesProcess?: boolean;
 }
 
-const told = anyFunction.optional();
+const callback = anyFunction.optional();
 const sweepOptions = z.strictObject({
   parameters: anyObject,
   environment: completeEnvironment,
@@ -59,20 +65,21 @@ const sweepOptions = z.strictObject({
   signal: z.instanceof(AbortSignal).optional(),
   observer: z
     .object({
-      sweepStarted: told,
-      preparing: told,
-      prepared: told,
-      cellStarted: told,
-      cellProgressed: told,
-      cellFinished: told,
+      sweepStarted: callback,
+      preparing: callback,
+      prepared: callback,
+      cellStarted: callback,
+      cellProgressed: callback,
+      cellFinished: callback,
     })
     .optional(),
   task: z.string().optional(),
-  isCurrent: told,
-  hasTimeFor: told,
+  isCurrent: callback,
+  hasTimeFor: callback,
+  sharesProcess: z.boolean().optional(),
 });
 
-/** What a sweep came to. */
+/** The outcome of a sweep. */
 export interface SweepOutcome {
   /** One record for each cell that has one, in the order of the sweep. */
   readonly records: readonly CellRecord[];
@@ -83,8 +90,8 @@ export interface SweepOutcome {
 }
 
 /**
- * Measures every cell of a benchmark that the folder does not hold yet, each in a process of its own, and
- * appends each record at once. Cells that failed or timed out before are measured again; those that ran out of memory
+ * Measures every cell of a benchmark that the folder does not hold yet, each in a process of its own unless they are to share
+ * one, and appends each record at once. Cells that failed or timed out before are measured again; those that ran out of memory
  * are not, because they would again. A folder that takes no more records, for example on a full disk, ends the sweep; a
  * later one goes on. Throws an ArgumentError, and a UsageError for a folder that cannot be used.
  */
@@ -109,6 +116,8 @@ export async function runSweep<
   const byKey = new Map(swept.map((cell) => [cellKey(identity, cell), cell]));
   const cells = [...byKey].map(([key, cell]) => ({ cell, key }));
   const folder = openResultsFolder(options.out, identity, { forceNew: options.forceNew ?? false });
+  const isShared = options.sharesProcess === true && options.environment.device.type === 'cuda';
+  await using processes = new SharedProcess();
   try {
     const records = new Map(
       folder.earlier
@@ -132,7 +141,9 @@ export async function runSweep<
       if (signal?.aborted || writeError !== null) break;
       if (!hasTimeFor(cell)) continue;
       observer.cellStarted?.(benchmark.describe(cell), index + 1);
-      const record = await measureCell(benchmark, { cell, key, settings }, options);
+      const goesOn = isShared && benchmark.sharesProcess?.(cell, settings) === true;
+      const process = await processes.next(goesOn);
+      const record = await measureCell(benchmark, { cell, key, settings, goesOn }, process, options);
       if (record === null) break;
       writeError = append(folder, record);
       records.set(key, record);
@@ -170,15 +181,17 @@ type ResultOf = { readonly name: string; readonly result: z.ZodType };
 /** Null when the sweep was interrupted before the cell had its result. */
 async function measureCell<Parameters>(
   benchmark: ResultOf,
-  { cell, key, settings }: { cell: JsonObject; key: string; settings: JsonObject },
+  { cell, key, settings, goesOn }: { cell: JsonObject; key: string; settings: JsonObject; goesOn: boolean },
+  process: CellProcess,
   { environment, ceilings, timeoutMs, signal, observer, task = benchmark.name }: SweepOptions<Parameters>,
 ): Promise<CellRecord | null> {
   const startedAt = new Date();
   const throttling = await watchThrottling(environment.device);
   const otherWork = watchOtherWork();
   const start = performance.now();
-  const ended = await runCellProcess(
-    { task, parameters: cell, settings, deviceLabel: environment.device.label },
+  const cellsBefore = process.jobsDone;
+  const ended = await process.run(
+    { task, parameters: cell, settings, deviceLabel: environment.device.label, goesOn },
     {
       timeoutMs: timeoutMs ?? null,
       ...(signal ? { signal } : {}),
@@ -201,6 +214,7 @@ async function measureCell<Parameters>(
     durationMs: performance.now() - start,
     otherWork: otherWork(),
     throttling: throttled,
+    ...(cellsBefore > 0 && { cellsBefore }),
     result: ended.status === 'ok' ? ended.result : null,
     error: outcome.status === 'ok' ? null : outcome.error,
   };

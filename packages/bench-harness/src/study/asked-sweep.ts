@@ -1,5 +1,5 @@
 import { type AskedSweep, isSweepCommand, type SweepCommand } from '../benchmarks/benchmark-command.ts';
-import { benchmarkEntries } from '../benchmarks/registry.ts';
+import { benchmarkEntries } from '../benchmarks/list.ts';
 import { checkWords } from '../cli/check-words.ts';
 import { buildParser } from '../cli/parser.ts';
 import { UsageError } from '../errors.ts';

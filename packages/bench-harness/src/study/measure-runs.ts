@@ -73,7 +73,7 @@ async function measureRun(
   const outcome = await runSweep(benchmark as AnyBenchmark, {
     parameters: benchmark.parameters.parse(parameters(prepared.environment.device)),
     ...prepared,
-    ...{ out: planned.out, signal },
+    ...{ out: planned.out, signal, sharesProcess: true },
     observer: {
       ...forwarded(observer),
       cellFinished(record) {

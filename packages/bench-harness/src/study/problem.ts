@@ -11,7 +11,10 @@ export interface StudyRun {
   readonly name: string;
   /** Null where a form does without it. */
   readonly words: { readonly [Form in StudyForm]: string | null };
-  /** Expected of a cell, its process included, until some of its cells were measured: on an H200, and on two CPU cores. */
+  /**
+   * Expected of a cell, its process included, until some of its cells were measured: on an H200, by its records less what cells of one
+   * process share, and on two CPU cores.
+   */
   readonly secondsPerCell: { readonly [Form in StudyForm]: number };
   /** 1 is measured first where time is short. */
   readonly wanted: 1 | 2 | 3;

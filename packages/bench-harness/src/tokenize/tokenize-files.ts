@@ -2,9 +2,17 @@ import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } fro
 import { dirname } from 'node:path';
 import { type TokenFileHeader, isTokenFile, writeTokens } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
+import { tokenizerMetadata } from './kept-tokenizer.ts';
 import type { Tokenizer } from './tokenizers.ts';
 
 const pieceBytes = 4 * 2 ** 20;
+
+/** What becomes of the texts. */
+export interface TokenizeSettings {
+  readonly tokenizer: Tokenizer;
+  /** The token after each text; null for none. */
+  readonly endOfText: number | null;
+}
 
 /** Looks on while files are tokenized. */
 export interface TokenizeObserver {
@@ -22,25 +30,23 @@ export interface TokenizeObserver {
 export function tokenizeFiles(
   files: readonly string[],
   out: string,
-  tokenizer: Tokenizer,
+  settings: TokenizeSettings,
   observer: TokenizeObserver,
 ): TokenFileHeader {
+  const { vocabularySize } = settings.tokenizer;
   const totalBytes = files.map(sizeOfText).reduce((sum, size) => sum + size, 0);
   checkTarget(out, files);
   if (totalBytes === 0) throw new UsageError(`${files.join(', ')}: there is no byte in it, and so no token.`);
   return writeTokens(
     out,
-    tokensOf(files, tokenizer, (...now) => observer.progressed(...now, totalBytes)),
-    {
-      vocabularySize: tokenizer.vocabularySize,
-      onRestart: () => observer.restarted(),
-    },
+    tokensOf(files, settings, (...now) => observer.progressed(...now, totalBytes)),
+    { vocabularySize, metadata: tokenizerMetadata(settings), onRestart: () => observer.restarted() },
   );
 }
 
 function* tokensOf(
   files: readonly string[],
-  tokenizer: Tokenizer,
+  { tokenizer, endOfText }: TokenizeSettings,
   progressed: (file: string, doneBytes: number) => void,
 ): Generator<ArrayLike<number>> {
   let doneBytes = 0;
@@ -48,7 +54,13 @@ function* tokensOf(
     progressed(file, doneBytes);
     doneBytes += bytes;
   };
-  for (const file of files) yield* tokenizer.tokensOf(piecesOf(file, (bytes) => read(file, bytes)));
+  for (const file of files) {
+    yield* tokenizer.tokensOf(
+      piecesOf(file, (bytes) => read(file, bytes)),
+      file,
+    );
+    if (endOfText !== null) yield [endOfText];
+  }
 }
 
 function* piecesOf(path: string, onRead: (bytes: number) => void): Generator<Uint8Array> {

@@ -1,4 +1,5 @@
-import { type Device, type Tensor, autocast, compile, noGrad, scope } from '@roofline/tensor-core';
+import type { ProcessGroup } from '@roofline/collectives';
+import { type Device, type Tensor, autocast, compile, full, noGrad, scope } from '@roofline/tensor-core';
 import {
   TokenLoader,
   type TokenLoaderState,
@@ -8,14 +9,23 @@ import {
 } from '@roofline/transformer';
 import type { TrainSettings } from './settings.ts';
 
-/** The loss on the validation split: on the same windows each time, so that two of them can be compared. */
+/** The loss on the validation split: on the same windows each time, of which each rank has its rows, so that any two can be compared. */
 export class Evaluation implements Disposable {
+  readonly #device: Device;
+  readonly #group: ProcessGroup | null;
   readonly #loader: TokenLoader;
   readonly #start: TokenLoaderState;
   readonly #batches: number;
   readonly #loss: ((ids: Tensor, targets: Tensor) => Tensor) & { dispose?(): void };
 
-  constructor(model: TransformerLM, source: TokenSource, settings: TrainSettings, device: Device) {
+  constructor(
+    model: TransformerLM,
+    source: TokenSource,
+    settings: TrainSettings,
+    device: Device,
+    group: ProcessGroup | null,
+  ) {
+    [this.#device, this.#group] = [device, group];
     const { batch, accumulate, context: contextLength, seed, validation: validationShare } = settings;
     const split = 'validation';
     const options = {
@@ -25,6 +35,7 @@ export class Evaluation implements Disposable {
       split,
       validationShare,
       device,
+      ...(group && { rank: group.rank, ranks: group.size }),
     } as const;
     this.#loader = new TokenLoader(source, options);
     this.#start = this.#loader.state();
@@ -38,7 +49,7 @@ export class Evaluation implements Disposable {
     this.#loss = settings.execution === 'eager' ? loss : compile(loss);
   }
 
-  /** The mean loss, in nats. */
+  /** The mean loss, in nats. A collective. */
   run(): number {
     this.#loader.load(this.#start);
     const losses = Array.from({ length: this.#batches }, () =>
@@ -47,7 +58,16 @@ export class Evaluation implements Disposable {
         return this.#loss(ids, targets).item();
       }),
     );
-    return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
+    return this.#ofAllRanks(losses.reduce((sum, loss) => sum + loss, 0) / losses.length);
+  }
+
+  #ofAllRanks(loss: number): number {
+    if (this.#group === null) return loss;
+    return scope(() => {
+      const mean = full([1], loss, { device: this.#device });
+      this.#group!.allReduce(mean, { op: 'average' }).wait();
+      return mean.item();
+    });
   }
 
   [Symbol.dispose](): void {

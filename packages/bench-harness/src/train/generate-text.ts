@@ -1,48 +1,42 @@
 import { setImmediate } from 'node:timers/promises';
-import { Generator, device as openDevice } from '@roofline/tensor-core';
-import { type GenerateOptions, TransformerLM, generateTokens, loadTraining } from '@roofline/transformer';
-import { attentionFunction } from '../attention/attention-function.ts';
+import { type GenerateOptions, generateTokens } from '@roofline/transformer';
 import { withoutCodes } from '../cli/output.ts';
-import { openDevice as findDevice } from '../device/prepare-device.ts';
 import { UsageError } from '../errors.ts';
-import { findCheckpoint } from './run-folder.ts';
+import type { Writer } from './open-writer.ts';
 
-const vocabularyOfBytes = 256;
+/** How many tokens of a prompt may change the text of those after it. */
+const tokensBefore = 16;
+
+/** How texts are drawn; what is left out is as the model has it. */
+type Sampling = {
+  readonly [name in 'maxNewTokens' | 'temperature' | 'topK' | 'topP' | 'seed']?: number | undefined;
+};
 
 /**
- * Writes a prompt, and what a trained model goes on with, to stdout as it is drawn. Whether it came to the end, or was interrupted.
- * Throws a UsageError for a model whose tokens are no bytes.
+ * Writes a prompt, and what a model goes on with, to stdout as it is drawn, up to a token that ends the text. Whether it was not
+ * interrupted. Throws a UsageError for a prompt without any token.
  */
 export async function generateText(
-  path: string,
+  { model, tokenizer, defaults, begins }: Writer,
   prompt: string,
-  sampling: Pick<GenerateOptions, 'maxNewTokens' | 'temperature' | 'topK' | 'seed'>,
-  { device: spec, signal }: { readonly device: string; readonly signal: AbortSignal },
+  given: Sampling,
+  signal: AbortSignal,
 ): Promise<boolean> {
-  const { path: file, settings } = findCheckpoint(path);
-  const { model: named, context: contextLength } = settings;
-  if (named.shape.vocabularySize !== vocabularyOfBytes) {
-    throw new UsageError(
-      `${file} is of a vocabulary of ${named.shape.vocabularySize} tokens; texts are written of bytes, a vocabulary of ${vocabularyOfBytes}.`,
-    );
-  }
-  if (prompt === '') throw new UsageError('--prompt wants a text of at least one character.');
-  const found = await findDevice(spec, { signal });
-  if (found === null) return false;
-  const device = openDevice(found.label as `cuda:${number}`);
-  const attention = attentionFunction(settings.attention);
-  using model = new TransformerLM({ ...named.shape, contextLength }, { device, attention });
-  // The generator of this process is no part of what is asked for.
-  loadTraining(file, { model, generator: new Generator(0) });
+  const tokens = tokenizer.encode(prompt, { begins });
+  if (tokens.length === 0) throw new UsageError('--prompt wants a text of at least one character.');
+  const asked = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const options: GenerateOptions = {
+    ...defaults,
+    ...asked,
+    windowStride: Math.ceil(model.config.contextLength / 2),
+  };
+  const text = tokenizer.streamText(tokens.slice(-tokensBefore));
   process.stdout.write(prompt);
-  // A character may be of several tokens.
-  const text = new TextDecoder();
-  const options = { ...sampling, windowStride: Math.ceil(contextLength / 2) };
-  for (const token of generateTokens(model, [...Buffer.from(prompt)], options)) {
-    process.stdout.write(withoutCodes(text.decode(Uint8Array.of(token), { stream: true })));
+  for (const token of generateTokens(model, tokens, options)) {
+    process.stdout.write(withoutCodes(text.push(token)));
     await setImmediate();
     if (signal.aborted) break;
   }
-  process.stdout.write('\n');
+  process.stdout.write(`${withoutCodes(text.end())}\n`);
   return !signal.aborted;
 }

@@ -1,13 +1,15 @@
 import { resolve } from 'node:path';
-import type { TokenSource } from '@roofline/transformer';
+import { TokenFile, type TokenSource } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
 import { type PreparedDevice, openDevice, prepareDevice } from '../device/prepare-device.ts';
+import { type RankBackend, chooseBackend, requireBackend } from '../device/require-backend.ts';
 import { tellSentence } from '../cli/print-sentence.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { chooseModels, modelFlags } from '../model/flags.ts';
 import type { NamedModel } from '../model/shape.ts';
 import { lockFolder } from '../records/folder-lock.ts';
 import { makeWritable } from '../records/results-folder.ts';
+import { keepTokenizer } from '../tokenize/kept-tokenizer.ts';
 import { type Checkpoint, checkpointsIn, findCheckpoint, setAsideAfter } from './run-folder.ts';
 import {
   type ChangedSettings,
@@ -27,6 +29,8 @@ export interface PreparedTraining extends Disposable {
   readonly checkpoint: Checkpoint | null;
   readonly source: TokenSource;
   readonly environment: PreparedDevice['environment'];
+  /** What connects its ranks; null for this process alone. */
+  readonly backend: RankBackend | null;
   readonly peakFlopsPerSecond: number | null;
 }
 
@@ -37,13 +41,15 @@ export async function prepareTraining(
 ): Promise<PreparedTraining | null> {
   const checkpoint = args.resume === undefined ? null : findCheckpoint(args.resume);
   const folder = folderOf(args, checkpoint);
+  const backend = await backendOf(args, args.nproc ?? checkpoint?.settings.ranks ?? 1);
   const source = openTokens(dataOf(args, checkpoint));
   const model = await modelOf(args, source, checkpoint);
   const given = { ...givenSettings(args), ...(model && { model }), data: resolve(source.name) };
   using progress = new ProgressDisplay();
   const onStatus = (...now: Parameters<ProgressDisplay['status']>) => progress.status(...now);
-  onStatus(`Opening the device ${args.device}`);
-  const device = await openDevice(args.device, { signal });
+  const deviceSpec = { gloo: 'cpu', nccl: 'cuda', none: args.device }[backend ?? 'none'];
+  onStatus(`Opening the device ${deviceSpec}`);
+  const device = await openDevice(deviceSpec, { signal });
   if (device === null) return null;
   const { settings, changes } = settingsOf(given, model, checkpoint, device.type);
   const prepared = await prepareDevice(device.label, [settings.dtype], { signal, onStatus });
@@ -52,16 +58,40 @@ export async function prepareTraining(
   const unlock = lockFolder(folder);
   progress.clear();
   if (checkpoint !== null) tellHowItGoesOn(checkpoint, changes);
+  if (backend !== null) tellRanks(settings, backend);
+  const ofTokenizer = source instanceof TokenFile ? keepTokenizer(source.metadata, folder) : null;
+  if (ofTokenizer !== null) tellSentence(ofTokenizer);
   const ofSchedule = scheduleInWords(settings);
   if (ofSchedule !== null) tellSentence(ofSchedule);
+  const peakFlopsPerSecond = prepared.ceilings?.matmulFlopsPerSecond[settings.dtype] ?? null;
   return {
-    ...{ settings, folder, checkpoint, source, environment: prepared.environment },
-    peakFlopsPerSecond: prepared.ceilings?.matmulFlopsPerSecond[settings.dtype] ?? null,
+    ...{ settings, folder, checkpoint, source, environment: prepared.environment, backend },
+    // Ranks of the CPU share it.
+    peakFlopsPerSecond: peakFlopsPerSecond && peakFlopsPerSecond * (backend === 'nccl' ? settings.ranks : 1),
     [Symbol.dispose]() {
       (source as Partial<Disposable>)[Symbol.dispose]?.();
       unlock();
     },
   };
+}
+
+/** Throws a UsageError for what cannot connect so many ranks here. */
+async function backendOf(
+  { backend: given, device }: TrainArguments,
+  ranks: number,
+): Promise<RankBackend | null> {
+  // A backend that is asked for connects a single rank too.
+  if (ranks === 1 && given === undefined) return null;
+  const backend = await chooseBackend({ given, device, ranks });
+  await requireBackend(backend);
+  if (backend === 'gloo') return backend;
+  const { cudaDeviceCount } = await import('@roofline/tensor-core');
+  const gpus = cudaDeviceCount();
+  if (ranks <= gpus) return backend;
+  throw new UsageError(
+    `--nproc ${ranks} with --backend nccl wants a GPU for each rank, and there ${gpus === 1 ? 'is 1' : `are ${gpus}`} here: take fewer ` +
+      'ranks, or --backend gloo on the CPU.',
+  );
 }
 
 function folderOf({ out, resume }: TrainArguments, checkpoint: Checkpoint | null): string {
@@ -109,6 +139,13 @@ function settingsOf(
 ): ChangedSettings {
   if (checkpoint !== null) return goOnWith(checkpoint.settings, given, checkpoint.step);
   return { settings: beginWith({ ...given, model: model! }, deviceType), changes: [] };
+}
+
+function tellRanks({ ranks, mode }: TrainSettings, backend: RankBackend): void {
+  const place = backend === 'nccl' ? 'each on a GPU' : 'on the CPU';
+  tellSentence(
+    `${ranks === 1 ? '1 rank' : `${ranks} ranks`}, ${place}, connected by ${backend}, --mode ${mode}.`,
+  );
 }
 
 function tellHowItGoesOn(checkpoint: Checkpoint, changes: readonly string[]): void {

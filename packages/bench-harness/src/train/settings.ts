@@ -7,6 +7,12 @@ import { executions } from '../execution/kinds.ts';
 import { dtypes } from '../measuring/ceilings.ts';
 import { namedModel } from '../model/shape.ts';
 
+/**
+ * How ranks share a training: each has all of it, or AdamW's state is split (ZeRO stage 1), or parameters too (`fullyShard`); one
+ * process alone has all in any case.
+ */
+export const trainModes = ['ddp', 'zero1', 'fsdp'] as const;
+
 const count = z.int().nonnegative();
 const positive = z.number().positive();
 
@@ -40,6 +46,9 @@ export const trainSettings = z.object({
   /** A loss so many nats beyond the noise above the usual stops the training; 0 for none. */
   spike: z.number().nonnegative(),
   seed: count,
+  /** Processes that make each step together. Older checkpoints are of one. */
+  ranks: count.min(1).default(1),
+  mode: z.enum(trainModes).default('ddp'),
 });
 export type TrainSettings = z.infer<typeof trainSettings>;
 
@@ -53,7 +62,7 @@ export const flagOfSetting: Readonly<Record<keyof TrainSettings, string>> = {
   ...{ warmup: 'warmup', scheduleSteps: 'schedule-steps', clip: 'clip', weightDecay: 'weight-decay' },
   ...{ dtype: 'dtype', attention: 'attention', execution: 'execution', evalEvery: 'eval-every' },
   ...{ evalBatches: 'eval-batches', saveEvery: 'save-every', keep: 'keep', validation: 'validation' },
-  ...{ spike: 'spike', seed: 'seed' },
+  ...{ spike: 'spike', seed: 'seed', ranks: 'nproc', mode: 'mode' },
 };
 
 /** Another one makes another training, which cannot go on from what was saved. */
@@ -68,11 +77,14 @@ export function beginWith(
   const steps = given.steps ?? 2000;
   const scheduleSteps = given.scheduleSteps ?? steps;
   const learningRate = given.learningRate ?? 3e-4;
+  const mode = given.mode ?? 'ddp';
   return check({
+    ...{ ranks: 1, mode },
     ...{ context: 256, batch: 32, accumulate: 1, steps, scheduleSteps, learningRate, seed: 0 },
     ...{ minimumLearningRate: learningRate / 10, schedule: 'cosine', clip: 1, weightDecay: 0.1 },
     warmup: Math.min(100, Math.floor(scheduleSteps / 10)),
-    ...{ dtype: isGpu ? 'bfloat16' : 'float32', attention: isGpu ? 'flash' : 'plain', execution: 'compiled' },
+    ...{ dtype: isGpu ? 'bfloat16' : 'float32', attention: isGpu ? 'flash' : 'plain' },
+    execution: mode === 'fsdp' ? 'eager' : 'compiled',
     ...{ evalEvery: 200, evalBatches: 8, saveEvery: 500, keep: 2, validation: 0.1, spike: 2 },
     ...given,
   });
@@ -117,10 +129,17 @@ function inWords(value: TrainSettings[keyof TrainSettings]): string {
 
 /** Throws a UsageError for settings that do not fit together. */
 function check(settings: TrainSettings): TrainSettings {
-  const { batch, accumulate } = settings;
-  if (batch % accumulate !== 0)
+  const { batch, accumulate, ranks, mode, execution } = settings;
+  if (batch % (ranks * accumulate) !== 0) {
+    const ofRanks = ranks > 1 ? ` on all of ${ranks} ranks` : '';
+    const times = ranks > 1 ? `--nproc ${ranks} times ` : '';
     throw new UsageError(
-      `--batch ${batch} is of a whole step, and --accumulate ${accumulate} must divide it into equal parts.`,
+      `--batch ${batch} is of a whole step${ofRanks}, and ${times}--accumulate ${accumulate} must divide it into equal parts.`,
+    );
+  }
+  if (mode === 'fsdp' && execution !== 'eager')
+    throw new UsageError(
+      `--mode fsdp runs op by op: take --execution eager in place of ${execution}, or --mode zero1.`,
     );
   makeSchedule(settings);
   return settings;

@@ -4,6 +4,7 @@ import type { InferredOptionTypes } from 'yargs';
 import { parse } from 'yaml';
 import { modelAttentions } from '../attention/kinds.ts';
 import { type Flags, jsonFlag } from '../cli/command.ts';
+import { ddpBackends } from '../benchmarks/ddp/parameters.ts';
 import { choiceOf } from '../cli/flags/choices.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
 import { parsePath, parsePositiveNumber, parseWholeNumber, single } from '../cli/option-values.ts';
@@ -11,7 +12,7 @@ import { UsageError } from '../errors.ts';
 import { executions } from '../execution/kinds.ts';
 import { dtypes } from '../measuring/ceilings.ts';
 import { modelFlags } from '../model/flags.ts';
-import { flagOfSetting, type GivenSettings } from './settings.ts';
+import { flagOfSetting, type GivenSettings, trainModes } from './settings.ts';
 
 const whole = (flag: string, least: number, describe: string, otherwise: string) =>
   ({
@@ -45,7 +46,7 @@ export const trainFlags = {
   ...modelFlags,
   size: { ...modelFlags.size, describe: 'One of the presets; `roofline model` lists them' },
   context: whole('context', 1, 'Tokens of a window', '256'),
-  batch: whole('batch', 1, 'Windows of a step, all of its parts together', '32'),
+  batch: whole('batch', 1, 'Windows of a step, of all ranks and parts together', '32'),
   accumulate: whole('accumulate', 1, 'Parts that a step goes through the model in, for less memory', '1'),
   steps: whole('steps', 1, 'The step at which training ends', '2000'),
   lr: decimal('lr', 'The highest learning rate', '3e-4', parsePositiveNumber('lr')),
@@ -104,6 +105,17 @@ export const trainFlags = {
     '2',
   ),
   seed: whole('seed', 0, 'Of weights, and of the order of windows', '0'),
+  nproc: whole('nproc', 1, 'Ranks that make each step together, each a process of this machine', '1'),
+  mode: {
+    ...choiceOf('mode', trainModes),
+    describe:
+      "What each rank holds: all of it; all but its share of AdamW's state; or its share of the parameters too",
+    defaultDescription: 'ddp',
+  },
+  backend: {
+    ...choiceOf('backend', ddpBackends),
+    describe: 'What connects ranks: gloo on the CPU, nccl on GPUs; as --device says if not given',
+  },
   ...deviceFlag,
   ...jsonFlag,
 } as const satisfies Flags;

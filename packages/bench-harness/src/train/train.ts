@@ -9,6 +9,7 @@ import { DivergenceError } from './loss-watch.ts';
 import type { PreparedTraining } from './prepare.ts';
 import { checkpointsIn } from './run-folder.ts';
 import { readTrainLog } from './train-log.ts';
+import { trainOnRanks } from './train-on-ranks.ts';
 import { summarize, trainReport } from './train-report.ts';
 import { runTraining, type TrainingOutcome, type TrainingProgress } from './training-run.ts';
 
@@ -40,7 +41,9 @@ export async function train(
   let outcome: TrainingOutcome | DivergenceError;
   try {
     const { label: deviceLabel } = environment.device;
-    outcome = await runTraining({ ...training, deviceLabel, signal, observer });
+    outcome = training.backend
+      ? await trainOnRanks(training, training.backend, observer)
+      : await runTraining({ ...training, group: null, deviceLabel, signal, observer });
   } catch (error) {
     progress.clear();
     if (!(error instanceof DivergenceError)) {

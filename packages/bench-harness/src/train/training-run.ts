@@ -1,25 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import { AdamW, GradientScaler, type Schedule, clipGradientNorm } from '@roofline/optim';
-import {
-  type Device,
-  RooflineError,
-  type Tensor,
-  defaultGenerator,
-  device as openDevice,
-} from '@roofline/tensor-core';
-import {
-  type FitOptions,
-  type FitStep,
-  TokenLoader,
-  type TokenSource,
-  TransformerLM,
-  costOf,
-  fit,
-  loadTraining,
-  parameterGroups,
-  saveTraining,
-} from '@roofline/transformer';
-import { attentionFunction } from '../attention/attention-function.ts';
+import type { ProcessGroup } from '@roofline/collectives';
+import type { Schedule } from '@roofline/optim';
+import { RooflineError, defaultGenerator, device as openDevice } from '@roofline/tensor-core';
+import { type FitStep, type TokenSource, costOf, fit } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
 import { Evaluation } from './evaluation.ts';
 import { EventFile } from './event-file.ts';
@@ -27,7 +10,9 @@ import { LossWatch } from './loss-watch.ts';
 import { Pace } from './pace.ts';
 import { type Checkpoint, checkpointPath, metadataOf, pruneCheckpoints } from './run-folder.ts';
 import { type TrainSettings, makeSchedule } from './settings.ts';
+import { Stopping } from './stopping.ts';
 import { TrainLog } from './train-log.ts';
+import { TrainingParts } from './training-parts.ts';
 
 /** How a training is going. */
 export interface TrainingProgress {
@@ -52,7 +37,9 @@ export interface TrainingJob {
   readonly checkpoint: Checkpoint | null;
   readonly source: TokenSource;
   readonly deviceLabel: string;
-  /** FLOP/s that the device reaches in products of the dtype. */
+  /** The ranks that train together, of which this process is one; null for this process alone. */
+  readonly group: ProcessGroup | null;
+  /** FLOP/s that the devices of all ranks reach in products of the dtype. */
   readonly peakFlopsPerSecond: number | null;
   readonly signal: AbortSignal;
   readonly observer: TrainingObserver;
@@ -68,20 +55,24 @@ export interface TrainingOutcome {
 }
 
 /**
- * Trains until the last step, or until it is interrupted, and saves. Throws a DivergenceError where the training goes wrong, and a
+ * Trains until the last step, or until it is interrupted, and saves. All ranks do so together: rank 0 writes. Throws a DivergenceError where the training goes wrong, and a
  * UsageError for data that do not fit; the last checkpoint is whole in any case.
  */
 export async function runTraining(job: TrainingJob): Promise<TrainingOutcome> {
-  const { settings, checkpoint, signal } = job;
+  const { settings, checkpoint, group } = job;
   using run = orWrongUsage(() => new TrainingRun(job));
+  const stopping = new Stopping(job.signal, group);
   const from = checkpoint?.step ?? 0;
-  if (checkpoint === null) run.save(0);
+  if (checkpoint === null) {
+    defaultGenerator.manualSeed(settings.seed);
+    await run.save(0);
+  } else await orWrongUsage(() => run.parts.load(checkpoint.path));
   for (const step of fit(run.parts.model, { ...run.fitOptions, from, steps: settings.steps })) {
     run.started(step);
     const made = step.step + 1;
-    const isOver = made === settings.steps || signal.aborted;
+    const isOver = made === settings.steps || (await stopping.isAsked(made, run.stepMs));
     if (isDue(made, settings.evalEvery) || made === settings.steps) run.evaluate(made);
-    if (isDue(made, settings.saveEvery) || isOver) run.save(made);
+    if (isDue(made, settings.saveEvery) || isOver) await run.save(made);
     if (isOver)
       return {
         ...{ isFinished: made === settings.steps, step: made },
@@ -99,18 +90,13 @@ function isDue(made: number, every: number): boolean {
 
 /** The parts of a training, and what is written of it. */
 class TrainingRun implements Disposable {
-  readonly parts: {
-    readonly model: TransformerLM;
-    readonly optimizer: AdamW;
-    readonly scaler: GradientScaler;
-    readonly data: TokenLoader;
-  };
-  readonly fitOptions: Omit<FitOptions, 'from' | 'steps'>;
+  readonly parts: TrainingParts;
+  readonly fitOptions: ReturnType<TrainingParts['fitOptions']>;
   readonly #job: TrainingJob;
   readonly #schedule: Schedule;
   readonly #evaluation: Evaluation | null;
-  readonly #log: TrainLog;
-  readonly #events: EventFile;
+  /** What is written of it; null on ranks that write nothing. */
+  readonly #written: { readonly log: TrainLog; readonly events: EventFile } | null;
   readonly #watch: LossWatch;
   readonly #pace: Pace;
   readonly #stepFlops: number;
@@ -119,21 +105,22 @@ class TrainingRun implements Disposable {
   #progress: TrainingProgress = { step: 0, loss: NaN, tokensPerSecond: NaN, utilization: null };
 
   constructor(job: TrainingJob) {
-    const { settings, checkpoint, folder, source } = job;
+    const { settings, checkpoint, folder, source, group } = job;
     const device = openDevice(job.deviceLabel as `cuda:${number}`);
     this.#job = job;
     this.#schedule = makeSchedule(settings);
-    this.parts = makeParts(settings, source, device);
-    if (checkpoint === null) defaultGenerator.manualSeed(settings.seed);
-    else loadTraining(checkpoint.path, this.parts);
-    this.fitOptions = fitOptionsOf(settings, this.parts, this.#schedule);
+    this.parts = new TrainingParts(settings, source, device, group);
+    this.fitOptions = this.parts.fitOptions(this.#schedule);
     this.#evaluation =
-      settings.validation > 0 ? new Evaluation(this.parts.model, source, settings, device) : null;
+      settings.validation > 0 ? new Evaluation(this.parts.model, source, settings, device, group) : null;
     const { batch, context } = settings;
     this.#stepFlops = costOf(this.parts.model.config, { batch, context }).stepFlops;
     this.#watch = new LossWatch({ spike: settings.spike, checksNorm: settings.dtype !== 'float16' });
-    this.#log = new TrainLog(folder, checkpoint?.step ?? 0);
-    this.#events = new EventFile(folder, checkpoint?.step ?? 0);
+    const step = checkpoint?.step ?? 0;
+    const isWriter = group === null || group.rank === 0;
+    this.#written = isWriter
+      ? { log: new TrainLog(folder, step), events: new EventFile(folder, step) }
+      : null;
     this.#pace = new Pace(performance.now());
   }
 
@@ -143,24 +130,29 @@ class TrainingRun implements Disposable {
     this.#unread = { step, durationMs: this.#pace.stepped(performance.now()) };
   }
 
+  /** The mean time of the last steps. */
+  get stepMs(): number {
+    return this.#pace.stepMs;
+  }
+
   evaluate(made: number): void {
     this.#read();
     if (this.#evaluation !== null) {
       const validationLoss = this.#evaluation.run();
-      this.#log.write({ step: made, validationLoss });
-      this.#events.write(made, { 'loss/validation': validationLoss });
+      this.#written?.log.write({ step: made, validationLoss });
+      this.#written?.events.write(made, { 'loss/validation': validationLoss });
       this.#job.observer.evaluated(made, validationLoss, this.#progress);
     }
     this.#pace.resumed(performance.now());
   }
 
   /** Nothing is saved of a training that went wrong: all losses so far have been looked at. */
-  save(made: number): void {
+  async save(made: number): Promise<void> {
     this.#read();
     const { settings, folder } = this.#job;
     const place = { step: made, schedule: this.#schedule.description, metadata: metadataOf(settings) };
-    saveTraining(checkpointPath(folder, made), this.parts, place);
-    pruneCheckpoints(folder, settings.keep);
+    await this.parts.save(checkpointPath(folder, made), place);
+    if (this.#written) pruneCheckpoints(folder, settings.keep);
     this.#pace.resumed(performance.now());
   }
 
@@ -169,7 +161,7 @@ class TrainingRun implements Disposable {
     const { step: started, durationMs } = this.#unread;
     this.#unread = null;
     const { step, loss, gradientNorm, learningRate } = started;
-    this.#log.write({ step, loss, gradientNorm, learningRate, durationMs });
+    this.#written?.log.write({ step, loss, gradientNorm, learningRate, durationMs });
     this.#watch.see(step, loss, gradientNorm);
     const { settings, peakFlopsPerSecond: peak, observer } = this.#job;
     const seconds = this.#pace.stepMs / 1000;
@@ -178,7 +170,7 @@ class TrainingRun implements Disposable {
       utilization: peak === null ? null : this.#stepFlops / seconds / peak,
     };
     const { tokensPerSecond, utilization } = this.#progress;
-    this.#events.write(step, {
+    this.#written?.events.write(step, {
       ...{ 'loss/train': loss, 'gradient norm': gradientNorm, 'learning rate': learningRate },
       ...{ 'tokens per second': tokensPerSecond, utilization },
     });
@@ -187,46 +179,23 @@ class TrainingRun implements Disposable {
 
   [Symbol.dispose](): void {
     this.#evaluation?.[Symbol.dispose]();
-    for (const part of [this.parts.data, this.parts.scaler, this.parts.optimizer, this.parts.model])
-      part.dispose();
-    for (const file of [this.#log, this.#events]) file[Symbol.dispose]();
+    this.parts[Symbol.dispose]();
+    this.#written?.log[Symbol.dispose]();
+    this.#written?.events[Symbol.dispose]();
   }
-}
-
-function makeParts(settings: TrainSettings, source: TokenSource, device: Device): TrainingRun['parts'] {
-  const { model, context, seed, weightDecay, dtype, batch, validation } = settings;
-  const attention = attentionFunction(settings.attention);
-  const config = { ...model.shape, contextLength: context };
-  const lm = new TransformerLM(config, { device, seed, attention });
-  const data = { batch, contextLength: context, seed, validationShare: validation, device };
-  return {
-    model: lm,
-    optimizer: new AdamW(parameterGroups(lm, { weightDecay }), { betas: [0.9, 0.95] }),
-    scaler: new GradientScaler({ enabled: dtype === 'float16' }),
-    data: new TokenLoader(source, data),
-  };
-}
-
-function fitOptionsOf(
-  { accumulate, dtype, execution, clip }: TrainSettings,
-  { data, optimizer, scaler }: TrainingRun['parts'],
-  schedule: Schedule,
-): TrainingRun['fitOptions'] {
-  return {
-    ...{ data, optimizer, scaler, schedule, accumulate, dtype },
-    // Without a limit the norm is still known, by which a training that goes wrong is told.
-    clip: (parameters: Iterable<Tensor>) => clipGradientNorm(parameters, clip || Infinity),
-    compile: execution !== 'eager' && { autotune: execution === 'autotuned' },
-  };
 }
 
 /** Of data, sizes and settings that do not go together. */
 function orWrongUsage<T>(make: () => T): T {
-  try {
-    return make();
-  } catch (cause) {
+  const refused = (cause: unknown): never => {
     if (!(cause instanceof RooflineError) || !usageCodes.has(cause.code)) throw cause;
     throw new UsageError(cause.message, { cause });
+  };
+  try {
+    const made = make();
+    return made instanceof Promise ? (made.catch(refused) as T) : made;
+  } catch (cause) {
+    return refused(cause);
   }
 }
 

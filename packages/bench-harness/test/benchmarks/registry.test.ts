@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
-import { benchmarkEntries, loadBenchmark } from '../../src/benchmarks/registry.ts';
+import { benchmarkEntries } from '../../src/benchmarks/list.ts';
+import { loadBenchmark } from '../../src/benchmarks/registry.ts';
 import { commandEntries } from '../../src/commands/all.ts';
 import { readResults } from '../../src/records/results-folder.ts';
 import { compareRecords } from '../../src/report/compare.ts';
@@ -67,7 +68,7 @@ describe('the registry', () => {
   });
 });
 
-describe('a benchmark of one folder and one line', () => {
+describe('a benchmark of one folder and one entry', () => {
   it('gets records, a report and a comparison', async () => {
     const out = temporaryFolder();
     const { records } = await runSweep(tinyBenchmark, {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { exitCodeOf } from '../../src/cli/exit-code.ts';
+import { exitCodeOf } from '../../src/cli/flags/sweep-flags.ts';
 import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
 
 const failed = toyRecord({}, { status: 'failed' });

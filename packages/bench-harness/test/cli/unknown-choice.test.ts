@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { unknownChoice } from '../../src/cli/unknown-choice.ts';
+import { unknownChoice } from '../../src/cli/option-values.ts';
 
 it.each([
   ['smal', ' Did you mean small?'],

@@ -36,7 +36,7 @@ describe.each<[string, string, RegExp]>([
   [
     'a record of another benchmark',
     line(toyRecord({}, { benchmark: 'later' })),
-    /results\.jsonl:1 is of a benchmark later, which this version does not have.*Read it with/,
+    /results\.jsonl:1 belongs to a benchmark later, which this version does not have.*Read it with/,
   ],
   [
     'a result that its benchmark does not read',

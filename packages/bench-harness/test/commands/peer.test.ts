@@ -52,7 +52,7 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
       folder,
     ]);
     expect(exitCode).toBe(0);
-    for (const title of ['Kernel time beside PyTorch', 'The check', 'Top kernels']) {
+    for (const title of ['Kernel time vs PyTorch', 'Kernel time against wall time', 'Top kernels']) {
       expect(stdout).toContain(title);
     }
     const line = readFileSync(join(folder, 'results.jsonl'), 'utf8').split('\n')[0]!;

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runMain } from '../fixtures/run-main.ts';
@@ -47,6 +47,29 @@ describe('roofline plan', () => {
     expect(stdout).toContain('The fastest that fits is fully sharded');
     const plots = ['takeover', 'utilization-by-gpus', 'step-by-gpus'].map((id) => `plots/${id}.svg`);
     expect(['report.html', ...plots].filter((file) => !existsSync(join(out, file)))).toEqual([]);
+  });
+
+  it('plans for a model of a config, without weights', async () => {
+    const folder = join(temporaryFolder(), 'some-model');
+    mkdirSync(folder);
+    const sizes = {
+      hidden_size: 2048,
+      intermediate_size: 11_008,
+      num_hidden_layers: 36,
+      vocab_size: 151_936,
+    };
+    const heads = { num_attention_heads: 16, num_key_value_heads: 2, max_position_embeddings: 32_768 };
+    const config = { model_type: 'qwen2', ...sizes, ...heads, hidden_act: 'silu', tie_word_embeddings: true };
+    writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+    const model = ['plan', '--model', folder, '--gpus', '4', '--context', '4096'];
+    const { exitCode, stdout } = await runMain([...model, '--json']);
+    expect(exitCode).toBe(0);
+    const layouts = JSON.parse(stdout).layouts as { name: string; obstacle?: string | null }[];
+    expect(layouts.map(({ name }) => name)).toContain('fully sharded');
+    expect(stdout).toContain('2 heads of keys and values cannot be divided by 4');
+    expect((await runMain([...model, '--size', '8b'])).stderr).toContain(
+      '--model and --size both say which model',
+    );
   });
 
   it.each([

@@ -14,7 +14,9 @@ import { TokenFile } from '@roofline/transformer';
 import { describe, expect, it } from 'vitest';
 import { endOf, startCli } from '../fixtures/run-cli.ts';
 import { runMain } from '../fixtures/run-main.ts';
+import { openTokenizer } from '../../src/tokenize/open-tokenizer.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+import { byteLevel, patterns } from '../tokenize/small-tokenizers.ts';
 
 /** A folder with two texts; gives paths in it. */
 function texts(): (name: string) => string {
@@ -48,6 +50,28 @@ describe('roofline tokenize', () => {
     expect(readdirSync(at('.')).sort()).toEqual(['a.txt', 'b.txt', 'data.bin']);
   });
 
+  it("writes a tokenizer's tokens, with one between texts, and says whose they are", async () => {
+    const at = texts();
+    const json = byteLevel(patterns.gpt2) as { added_tokens: object[] };
+    json.added_tokens.push({ id: 70_000, content: '<|last|>', special: true });
+    mkdirSync(at('model'));
+    writeFileSync(at('model/tokenizer.json'), JSON.stringify(json));
+    const words = ['tokenize', at('a.txt'), at('b.txt'), '--tokenizer', at('model'), '--out', at('data.bin')];
+    expect(await runMain([...words, '--end-of-text', 'eos'])).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringMatching(/no eos_token in a tokenizer_config.json .* name the token/s),
+    });
+    expect((await runMain([...words, '--end-of-text', '<none>'])).stderr).toContain("has no token '<none>'");
+    expect(await runMain([...words, '--end-of-text', '<|last|>'])).toMatchObject({ exitCode: 0, stderr: '' });
+    using file = new TokenFile(at('data.bin'));
+    const { metadata, dtype, vocabularySize } = file;
+    expect({ dtype, vocabularySize }).toEqual({ dtype: 'uint32', vocabularySize: 70_001 });
+    expect(metadata).toMatchObject({ tokenizer: at('model/tokenizer.json'), endOfText: '<|last|>' });
+    const { encode } = openTokenizer(metadata['tokenizer']!);
+    const [a, b] = [encode('The roof ä'), encode('and the floor')];
+    expect([...file.read(0, file.length)]).toEqual([...a, 70_000, ...b, 70_000]);
+  });
+
   it('takes texts of many pieces, with empty ones among them', async () => {
     const at = texts();
     const bytes = Buffer.alloc(9_000_000, 'all the bytes of a longer text, ');
@@ -65,7 +89,7 @@ describe('roofline tokenize', () => {
     [['--out', 'data.bin'], '`roofline tokenize` wants <texts..>.'],
     [
       ['a.txt', '--out', 'data.bin', '--tokenizer', 'byte'],
-      "Unknown tokenizer 'byte'. Did you mean bytes? Choices: bytes.",
+      "byte does not exist; it is 'bytes', a folder, a tokenizer.json",
     ],
     [['a.txt', 'c.txt', '--out', 'data.bin'], 'c.txt does not exist.'],
     [['.', '--out', 'data.bin'], ' is no regular file; name the texts one by one.'],

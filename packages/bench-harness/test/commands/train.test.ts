@@ -260,7 +260,10 @@ describe('roofline generate', { timeout: 300_000 }, () => {
   });
 
   it.each<[words: string[], message: string]>([
-    [[], '--checkpoint is needed'],
+    [[], 'Either --checkpoint or --model is needed'],
+    [['--checkpoint', 'a', '--model', 'b'], 'Either --checkpoint or --model is needed'],
+    [['--checkpoint', 'a', '--dtype', 'float32'], '--dtype is of --model'],
+    [['--model', 'nowhere'], '--model nowhere is no folder'],
     [['--checkpoint', 'nowhere'], 'cannot be opened'],
     [['--checkpoint', '.', '--tokens', '0'], '--tokens wants a whole number of at least 1'],
   ])('%j is wrong usage', async (words, message) => {

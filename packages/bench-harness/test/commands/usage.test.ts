@@ -57,10 +57,10 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['flash --peer-attention cudnn', '--peer-attention is that of a peer: add --peer torch.'],
     [
       'overhead --study ops --size small',
-      '--size is of the model that runs under instruments: add instruments to --study',
+      '--size describes the model that runs under instruments: add instruments to --study',
     ],
-    ['overhead --study ops --d-model 64', '--d-model is of the model that runs under instruments'],
-    ['precision --study accumulation,loss --size xl', '--size is of the model of accuracy and speed'],
+    ['overhead --study ops --d-model 64', '--d-model describes the model that runs under instruments'],
+    ['precision --study accumulation,loss --size xl', '--size describes the model of accuracy and speed'],
     ['compare only-one', '`roofline compare` wants <before> <after>.\nTry `roofline compare --help`'],
     ['allreduce --op allredcue', 'Did you mean allreduce?'],
     ['allreduce --size 10XB', "--size wants a size such as 10MB, 8M or 4096, not '10XB'"],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { countSteps } from '../../src/measuring/count-steps.ts';
+import { countSteps } from '../../src/measuring/step-runner.ts';
 
 it('counts what counts from one, after the warm-up', () => {
   const told: string[] = [];

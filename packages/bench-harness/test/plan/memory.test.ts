@@ -2,16 +2,24 @@ import { describe, expect, it } from 'vitest';
 import { layoutsOf, ranksOf } from '../../src/plan/layout.ts';
 import { memoryOf } from '../../src/plan/memory.ts';
 import { parameterUnits } from '../../src/plan/setting.ts';
+import { wholeStepWork } from '../../src/plan/step-work.ts';
+import { families } from '../../../transformer/test/model/families.ts';
 import { parameters, setting, shape } from './toy-machine.ts';
 
 const layoutNamed = (name: string, gpus: number, perNode = gpus) =>
   layoutsOf(gpus, perNode).find((layout) => layout.name === name)!;
 
-it('counts the parameters as the model does', async () => {
-  const { countParameters, presets } = await import('@roofline/transformer');
-  expect(parameterUnits(shape).total).toBe(parameters);
-  for (const config of Object.values(presets))
-    expect(parameterUnits(config).total).toBe(countParameters(config));
+it('counts parameters and FLOPs as the model does', async () => {
+  const { costOf, countParameters, presets } = await import('@roofline/transformer');
+  const context = 16;
+  expect(parameterUnits({ shape, context }).total).toBe(parameters);
+  for (const config of [...Object.values(presets), ...Object.values(families)]) {
+    const { contextLength: _, ...model } = config;
+    const held = { ...config, contextLength: context };
+    expect(parameterUnits({ shape: model, context }).total).toBe(countParameters(held));
+    const step = { ...setting, shape: model, context, batch: 2, attention: 'plain' } as const;
+    expect(wholeStepWork(step).modelFlops).toBe(costOf(held, { batch: 2, context }).stepFlops);
+  }
 });
 
 describe("ZeRO's formulas, of four ranks", () => {

@@ -1,7 +1,7 @@
 import { renderMarkdown } from '@roofline/reports';
 import { expect, it } from 'vitest';
 import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
-import { busyMachineNotes } from '../../src/report/busy-machine.ts';
+import { busyMachineNotes } from '../../src/report/disturbances.ts';
 import { toyRecord } from '../fixtures/records.ts';
 
 const busyBy = (busyCores: number | null, context = 16) =>

@@ -26,7 +26,7 @@ it("says once which of PyTorch's attentions is compared with each of ours", () =
   const names = cellNames([plain, flash]);
   expect(names.name(flash)).toBe('small, flash attention');
   expect(names.shared).toBe(
-    "context 16, batch 2, train-step, float32, PyTorch's plain attention beside plain, PyTorch's sdpa attention beside flash",
+    "context 16, batch 2, train-step, float32, plain vs PyTorch's plain attention, flash vs PyTorch's sdpa attention",
   );
   const other = { ...flash, peerAttention: 'plain' as const };
   expect(cellNames([plain, flash, other]).name(flash)).toBe(

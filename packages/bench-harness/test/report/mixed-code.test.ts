@@ -11,7 +11,7 @@ const environment = (changes: Partial<typeof toyEnvironment>) => ({
 const ofCommit = (commit: string, dirty = false) =>
   environment({ git: { commit: commit.repeat(40), dirty } });
 const ofVersion = (version: string) => environment({ packages: { '@roofline/bench-harness': version } });
-const warning = 'Not all cells are of one state of the code: ';
+const warning = 'Not all cells were measured by the same state of the code: ';
 
 it('the report of any benchmark warns of cells of several commits, or of versions outside of a checkout', () => {
   const e2e = [ofCommit('a'), ofCommit('b'), ofCommit('b', true)].map((changes, index) =>

@@ -10,10 +10,16 @@ import { compareRecords, comparisonTable } from '../../src/report/compare.ts';
 const results = fileURLToPath(new URL('../../../../docs/results', import.meta.url));
 const folders = readdirSync(results).filter((name) => existsSync(join(results, name, 'results.jsonl')));
 
+/** Rows of a table, evenly chosen: more of them take time and have the same columns. */
+const ROWS = 16;
+
 /** The tables that commands print of the records of a folder. */
 async function tablesOf(folder: string): Promise<Table[]> {
-  const records = readResults(join(results, folder));
-  const benchmarks = [...(await benchmarksOf(records)).values()];
+  const all = readResults(join(results, folder));
+  const benchmarks = [...(await benchmarksOf(all)).values()];
+  const records = [...Map.groupBy(all, ({ benchmark }) => benchmark).values()].flatMap((of) =>
+    of.filter((_, index) => index % Math.ceil(of.length / ROWS) === 0),
+  );
   return [
     ...benchmarks.map(({ name, toTable }) => toTable(records.filter(({ benchmark }) => benchmark === name))),
     comparisonTable(await compareRecords(records, records)),

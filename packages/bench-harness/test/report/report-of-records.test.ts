@@ -66,7 +66,7 @@ describe('reportOfRecords', () => {
     expect(ids).not.toContain('e2e-2-at-a-glance');
     expect(ids).toContain('e2e-at-a-glance');
     expect(report.summary.map((finding) => /\[([^\]]+)\]/.exec(finding)![1])).toEqual([
-      'Steps beside PyTorch',
+      'Steps vs PyTorch',
       'Steps',
     ]);
   });

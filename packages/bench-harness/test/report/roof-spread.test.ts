@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { higherOf } from '../../src/device/prepare-device.ts';
 import { ceilingsSpread } from '../../src/measuring/ceilings.ts';
 import { ceilingFacts } from '../../src/report/environment-facts.ts';
-import { withRoofSpread } from '../../src/report/roof-spread.ts';
+import { withRoofSpread } from '../../src/report/declared-table.ts';
 import { toyRecord } from '../fixtures/records.ts';
 
 const ceilings = {

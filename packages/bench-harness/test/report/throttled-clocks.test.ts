@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
 import { cellRecord, type CellRecord } from '../../src/records/record.ts';
 import type { Throttling } from '../../src/records/throttling.ts';
-import { throttledClocksNotes } from '../../src/report/throttled-clocks.ts';
+import { throttledClocksNotes } from '../../src/report/disturbances.ts';
 import { toyRecord } from '../fixtures/records.ts';
 
 const free = { power: 0, thermal: 0, hardware: 0 };

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { benchmarkEntries } from '../../src/benchmarks/registry.ts';
+import { benchmarkEntries } from '../../src/benchmarks/list.ts';
 import { cellProgram } from '../../src/paths.ts';
 
 /** Loads what cells of these tasks run, and prints the modules that came with it. */

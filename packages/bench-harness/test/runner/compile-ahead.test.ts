@@ -1,8 +1,9 @@
 import { nvrtcVersion } from '@roofline/cuda/testing';
 import { describe, expect, it } from 'vitest';
-import type { AttentionShape } from '../../src/attention/shape.ts';
+import type { AttentionShape, CompiledAttention } from '../../src/attention/shape.ts';
 import { attentionBenchmark } from '../../src/benchmarks/attention/benchmark.ts';
 import { flashBenchmark } from '../../src/benchmarks/flash/benchmark.ts';
+import { tilesBenchmark } from '../../src/benchmarks/tiles/benchmark.ts';
 import type { DeviceDescription } from '../../src/records/environment.ts';
 import { compileAhead, gpuOf } from '../../src/runner/compile-ahead.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
@@ -13,7 +14,7 @@ const gpu: DeviceDescription = {
 };
 const shape: AttentionShape = { batch: 1, heads: 1, headDimension: 16, sequence: 128, dtype: 'bfloat16' };
 
-async function linesOf(shapes: readonly AttentionShape[], device: DeviceDescription): Promise<string[]> {
+async function linesOf(shapes: readonly CompiledAttention[], device: DeviceDescription): Promise<string[]> {
   const lines: string[] = [];
   await compileAhead(shapes, device, { onDone: (line) => lines.push(line) });
   return lines;
@@ -40,6 +41,16 @@ describe('compileAhead', () => {
     ]);
   });
 
+  it.skipIf(nvrtcVersion() === null)('compiles a kernel a tile, and none of one without room', async () => {
+    process.env.ROOFLINE_CACHE_DIR = temporaryFolder();
+    try {
+      const tiles = [16, 32, 1024].map((queries) => ({ ...shape, tile: { queries, keys: 16 } }));
+      expect(await linesOf(tiles, gpu)).toEqual([expect.stringMatching(/^compiling 2 kernels: /)]);
+    } finally {
+      delete process.env.ROOFLINE_CACHE_DIR;
+    }
+  });
+
   it.skipIf(nvrtcVersion() === null)('compiles once what cells run (needs libnvrtc)', async () => {
     process.env.ROOFLINE_CACHE_DIR = temporaryFolder();
     try {
@@ -64,6 +75,10 @@ describe('the flash attention of a cell', () => {
     ).toBeNull();
     const of = (attentions: string[]) =>
       flashBenchmark.flashAttention!({ mask: 'causal', ...shape }, { attentions } as never);
+    const tiled = { mask: 'causal' as const, ...shape, tileQueries: 32, tileKeys: 16 };
+    expect(tilesBenchmark.flashAttention!(tiled, {} as never)).toEqual({
+      ...{ mask: 'causal', ...shape, tile: { queries: 32, keys: 16 } },
+    });
     expect([of(['flash', 'plain']), of(['plain'])]).toEqual([{ mask: 'causal', ...shape }, null]);
   });
 });

@@ -108,6 +108,41 @@ describe('runSweep', () => {
     expect(readResultsFile(join(folder, 'results.jsonl'))).toEqual(records);
   });
 
+  it('has cells of a GPU follow one another in one process, until one fails or wants its own', async () => {
+    const { device } = toyEnvironment;
+    const named: Behaviour[] = [
+      'name-process',
+      'name-process',
+      'throw',
+      'name-process',
+      'alone',
+      'name-process',
+    ];
+    const pidsIn = async (options: Partial<ToyParameters>) => {
+      const { records } = await sweep(temporaryFolder(), named, options);
+      const pids = records.map(({ result }) => result?.['pid']);
+      return { cellsBefore: records.map(({ cellsBefore }) => cellsBefore), pids, kinds: new Set(pids).size };
+    };
+    const environment = { ...toyEnvironment, device: { ...device, type: 'cuda' as const } };
+    const { cellsBefore, pids, kinds } = await pidsIn({ environment, sharesProcess: true });
+    expect(cellsBefore).toEqual([undefined, 1, 2, undefined, undefined, undefined]);
+    expect(pids[1]).toBe(pids[0]);
+    expect(kinds).toBe(1 + 4);
+    expect(livingOf(pids.filter((pid) => typeof pid === 'number'))).toEqual([]);
+    // Each has its own unless that is asked for, and always on the CPU.
+    expect(await pidsIn({ environment })).toMatchObject({ cellsBefore: Array(6), kinds: 6 });
+    expect(await pidsIn({ sharesProcess: true })).toMatchObject({ cellsBefore: Array(6), kinds: 6 });
+  });
+
+  it('ends a process that cells share when a cell takes too long, and starts another', async () => {
+    const environment = { ...toyEnvironment, device: { ...toyEnvironment.device, type: 'cuda' as const } };
+    const { records } = await sweep(temporaryFolder(), ['name-process', 'spin', 'name-process'], {
+      ...{ environment, sharesProcess: true, timeoutMs: 3000 },
+    });
+    expect(records.map(({ status }) => status)).toEqual(['ok', 'timeout', 'ok']);
+    expect(records[2]!.result!['pid']).not.toBe(records[0]!.result!['pid']);
+  });
+
   it('makes a failed row of a result that the benchmark could not read back', async () => {
     const { records } = await sweep(temporaryFolder(), ['diverge', 'succeed']);
     expect(records.map(({ status, result }) => [status, result])).toEqual([

@@ -23,6 +23,11 @@ describe('settings of a training', () => {
 
   it.each<[given: GivenSettings, message: string]>([
     [{ batch: 6, accumulate: 4 }, '--accumulate 4 must divide it into equal parts'],
+    [
+      { batch: 12, ranks: 4, accumulate: 2 },
+      '--batch 12 is of a whole step on all of 4 ranks, and --nproc 4 times --accumulate 2 must divide it',
+    ],
+    [{ mode: 'fsdp', execution: 'compiled' }, '--mode fsdp runs op by op: take --execution eager'],
     [{ steps: 5, warmup: 6 }, '--warmup 6 must lie between 0 and --schedule-steps 5'],
     [{ learningRate: 1, minimumLearningRate: 2 }, '--min-lr 2 must lie between 0 and --lr 1'],
     [

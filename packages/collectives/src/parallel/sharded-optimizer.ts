@@ -124,6 +124,8 @@ export class ShardedOptimizer<H extends object> {
 
   set learningRate(learningRate: number) {
     this.#whole.learningRate = learningRate;
+    // A compiled step sets none.
+    if (this.#own) this.#own.learningRate = learningRate;
   }
 
   /** Forgets all gradients. */

@@ -11,13 +11,15 @@ describe('several GPUs give the results of one', () => {
     ['data-parallel', 4],
     ['sharded-optimizer', 2],
     ['sharded-optimizer', 4],
+    ['compiled-sharded', 1],
+    ['compiled-sharded', 2],
+    ['compiled-sharded', 4],
     ['tensor-parallel', 2],
     ['tensor-parallel', 4],
-  ] as const)('%s, %i ranks', { timeout: 180_000, concurrent: true }, async ([script, size], { skip }) => {
+  ] as const)('%s, %i ranks', { timeout: 300_000, concurrent: true }, async ([script, size], { skip }) => {
     skip(count < size, `${count} GPUs`);
-    for (const { code, stdout, stderr } of await runRanks(script, size, [
-      script === 'tensor-parallel' ? 'real' : 'nccl',
-    ]))
+    const place = script === 'compiled-sharded' || script === 'tensor-parallel' ? 'real' : 'nccl';
+    for (const { code, stdout, stderr } of await runRanks(script, size, [place]))
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });
 });

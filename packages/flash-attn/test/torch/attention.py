@@ -33,7 +33,7 @@ def run(problem, dtype):
     return {"output": flat(output), **{name: flat(x.grad) for name, x in zip(("gradQ", "gradK", "gradV"), leaves)}}
 
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 json.dump(
     [
         {"exact": run(problem, torch.float64), "own": run(problem, getattr(torch, problem["dtype"]))}

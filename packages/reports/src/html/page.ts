@@ -28,7 +28,7 @@ const OWN_IDS = ['top', 'environment', 'form-escapes'];
 
 /** Options of `renderHtml`. */
 export interface HtmlOptions {
-  /** The page loads itself anew so often, for one that is written again and again; without it never. Above 0. */
+  /** How often the page reloads itself, for one that is rewritten again and again; above 0. Never by default. */
   refreshSeconds?: number;
 }
 

@@ -7,7 +7,7 @@ const MOST_VALUES = 8;
 /** What a reader hears who does not see a plot: the values of each series, or of many where they begin and end. */
 export function inWords({ title, y, series }: DrawnPlot): string {
   const unit = y.unit === undefined ? '' : ` ${y.unit}`;
-  const told = series.map(({ name, points }) => {
+  const phrases = series.map(({ name, points }) => {
     const values = points.map((point) => {
       const value = point.y === null ? (point.note ?? 'not measured') : `${formatNumber(point.y, 3)}${unit}`;
       return `${typeof point.x === 'number' ? point.x.toLocaleString('en-US') : point.x} ${value}`;
@@ -15,5 +15,5 @@ export function inWords({ title, y, series }: DrawnPlot): string {
     const said = values.length <= MOST_VALUES ? values.join(', ') : `${values[0]} to ${values.at(-1)}`;
     return name === '' ? said : `${name}: ${said}`;
   });
-  return [title, ...told].join('. ');
+  return [title, ...phrases].join('. ');
 }

@@ -41,7 +41,7 @@ export const CSS_PALETTE: Palette = {
   series: LIGHT.series.map((_, index) => `var(--series-${index + 1})`),
 };
 
-/** The definitions behind {@link CSS_PALETTE}, for both themes. */
+/** The definitions that {@link CSS_PALETTE} refers to, for both themes. */
 export function paletteVariables(): string {
   const define = (name: string, pick: (palette: Palette) => string) =>
     `  --${name}: light-dark(${pick(LIGHT)}, ${pick(DARK)});\n`;

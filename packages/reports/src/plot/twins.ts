@@ -1,7 +1,7 @@
 import type { DrawnPlot } from './defaults.ts';
 import { extent } from './domain.ts';
 
-/** Lines that part by less of the axis than this cannot be told apart. */
+/** Lines closer together than this share of the axis cannot be distinguished. */
 const APART = 0.01;
 /** So few common points may agree by chance. */
 const LEAST_POINTS = 2;

@@ -44,9 +44,9 @@ export function isWide(table: Table): boolean {
  */
 export function typesetTable(table: Table): Table {
   const same = isWide(table) ? table.columns.filter((column) => isSame(table, column)) : [];
-  const told = same.map(({ key, label }) => `${label}: ${String(table.rows[0]![key])}`);
+  const phrases = same.map(({ key, label }) => `${label}: ${String(table.rows[0]![key])}`);
   const cut = table.rows.length > MOST_ROWS ? `The first ${MOST_ROWS} of ${table.rows.length} rows.` : '';
-  const caption = joinSentences([table.caption, told.length > 0 ? `${told.join('; ')}.` : '', cut]);
+  const caption = joinSentences([table.caption, phrases.length > 0 ? `${phrases.join('; ')}.` : '', cut]);
   return {
     ...table,
     ...(caption === '' ? {} : { caption }),

@@ -13,6 +13,7 @@ import {
 import type { AnyModule } from '../module/module.ts';
 import { tiedNames } from './checkpoint.ts';
 import { replaceFile } from './replace-file.ts';
+import { type GatheringRanks, together } from './together.ts';
 import { checkMetadata, SafetensorsError } from './safetensors-header.ts';
 import { type TensorSource, writeSafetensors } from './safetensors.ts';
 import { type PartPlace, StoredTensors, placesKey, refuseMisfits } from './sharded-parts.ts';
@@ -28,11 +29,7 @@ import {
 /** What a sharded checkpoint is of: what `fullyShard` or `parallelize` of @roofline/collectives gives. */
 export interface ShardedParameters {
   readonly module: AnyModule;
-  readonly group: {
-    readonly rank: number;
-    readonly ranks: readonly number[];
-    allGatherObject<T>(value: T): Promise<T[]>;
-  };
+  readonly group: GatheringRanks;
   readonly shardGroup: { readonly rank: number; readonly size: number; readonly ranks: readonly number[] };
   parts(): Iterable<Part>;
   /** Of all parameters whole, in the order of `wholeParameters`. */
@@ -83,12 +80,12 @@ export async function saveSharded(
   const own = `version-${Date.now()}-${randomBytes(8).toString('hex')}`;
   const version = (await group.allGatherObject(own))[0]!;
   const isWriter = shardGroup.ranks.includes(group.ranks[0]!);
-  await together(sharded, 'saveSharded', () => {
+  await together(group, 'saveSharded', () => {
     if (!isWriter) return;
     mkdirSync(join(folder, version), { recursive: true });
     writeParts(sharded, join(folder, version, fileOf(shardGroup.rank, shardGroup.size)), optimizer);
   });
-  await together(sharded, 'saveSharded', () => {
+  await together(group, 'saveSharded', () => {
     if (group.rank > 0) return;
     writeLatest(folder, { version, ranks: shardGroup.size, metadata });
     removeVersions(folder, version);
@@ -114,7 +111,7 @@ export async function loadSharded(
   let stored: StoredTensors | null = null;
   let metadata: Readonly<Record<string, string>> = {};
   try {
-    await together(sharded, 'loadSharded', () => {
+    await together(sharded.group, 'loadSharded', () => {
       const found = openStored(path);
       [stored, metadata] = [found.stored, found.metadata];
       const complaints = [...sharded.parts()].map((part) => found.stored.misfit(part.name, part));
@@ -123,7 +120,7 @@ export async function loadSharded(
         complaints.filter((complaint) => complaint !== null),
       );
     });
-    await together(sharded, 'loadSharded', () => {
+    await together(sharded.group, 'loadSharded', () => {
       for (const part of sharded.parts()) noGrad(() => scope(() => stored!.read(part.name, part, part.leaf)));
       if (optimizer) loadParts(path, optimizer, sharded.parts(), stored!);
     });
@@ -147,7 +144,7 @@ export async function saveWhole(
   checkMetadata('saveWhole', metadata);
   const wholes = sharded.wholeParameters()[Symbol.iterator]();
   const next = () => wholes.next().value as readonly [string, Tensor] | undefined;
-  await together(sharded, 'saveWhole', () => {
+  await together(sharded.group, 'saveWhole', () => {
     try {
       const { module } = sharded;
       if (sharded.group.rank === 0) writeWhole({ module, shapes: sharded.shapes() }, path, metadata, next);
@@ -256,7 +253,7 @@ function readLatest(folder: string): Latest {
   throw new SafetensorsError(`loadSharded: ${path} is damaged: it names no version; save anew.`);
 }
 
-function requireSharded(owner: string, sharded: ShardedParameters): void {
+export function requireSharded(owner: string, sharded: ShardedParameters): void {
   const isSharded = ['parts', 'shapes', 'wholeParameters'].every(
     (method) => typeof sharded?.[method as 'parts'] === 'function',
   );
@@ -274,22 +271,4 @@ function requireOptimizer(owner: string, optimizer: PartOptimizer): void {
     'ARGUMENT',
     `${owner}: takes an optimizer, with ${methods.join('(), ')}(), not ${describeValue(optimizer)}.`,
   );
-}
-
-/** Runs `act` on each rank, and throws on all where it throws on one. */
-async function together(sharded: ShardedParameters, owner: string, act: () => void): Promise<void> {
-  let failure: Error | null = null;
-  try {
-    act();
-  } catch (error) {
-    failure = error as Error;
-  }
-  const failures = await sharded.group.allGatherObject(failure?.message ?? null);
-  if (failure) throw failure;
-  const rank = failures.findIndex((message) => message !== null);
-  if (rank >= 0)
-    throw new RooflineError(
-      'CHECKPOINT',
-      `${owner}: failed on rank ${sharded.group.ranks[rank]}: ${failures[rank]}`,
-    );
 }

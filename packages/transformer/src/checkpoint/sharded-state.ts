@@ -24,14 +24,17 @@ export interface PartOptimizer {
 }
 
 /** What the state says in text: of all parameters, and of each by its name. */
-interface StateTexts {
+export interface StateTexts {
   readonly common: Readonly<Record<string, string>>;
   readonly ofParameters: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
 /** The name under which the metadata of a file hold the texts. */
 export const stateKey = 'optimizer';
-const nameOf = (what: string, parameter: string) => `optimizer.${what}/${parameter}`;
+export const nameOf = (what: string, parameter: string) => `optimizer.${what}/${parameter}`;
+
+/** The other way round. */
+export const whatOf = (name: string) => /^optimizer\.(.*?)\//.exec(name)?.[1] ?? null;
 
 /** Where a part belongs, as its file says it. */
 export function placeOf({ shape, start, end, box }: PartPlace): PartPlace {
@@ -73,16 +76,18 @@ export function stateOfParts(
   return { tensors: named, texts };
 }
 
+/** Where states are read from. */
+export type StoredStates = Pick<StoredTensors, 'names' | 'texts' | 'misfit' | 'read'>;
+
 /** Loads into an optimizer what is stored of its parameters' state. Throws a StateError where it is of others. */
 export function loadParts(
   path: string,
   optimizer: PartOptimizer,
   parts: Iterable<Part>,
-  stored: StoredTensors,
+  stored: StoredStates,
 ): void {
   const ordered = inOrder(optimizer, parts);
-  const prefix = /^optimizer\.(.*?)\//;
-  const whats = [...new Set(stored.names.flatMap((name) => prefix.exec(name)?.[1] ?? []))];
+  const whats = [...new Set(stored.names.flatMap((name) => whatOf(name) ?? []))];
   const wanted = ordered.flatMap((part, i) =>
     part ? whats.map((what) => ({ key: `${what}.${i}`, name: nameOf(what, part.name), part })) : [],
   );
@@ -111,7 +116,7 @@ export function loadParts(
 }
 
 /** What is of no parameter has made no step. */
-function textsFor(ordered: readonly (Part | null)[], stored: StoredTensors): Record<string, string> {
+function textsFor(ordered: readonly (Part | null)[], stored: StoredStates): Record<string, string> {
   const all = stored.texts(stateKey).map((text) => JSON.parse(text) as StateTexts);
   const lists = [...new Set(all.flatMap(({ ofParameters }) => Object.keys(ofParameters)))].map((key) => {
     const entries = Object.assign({}, ...all.map(({ ofParameters }) => ofParameters[key])) as Record<
@@ -123,7 +128,8 @@ function textsFor(ordered: readonly (Part | null)[], stored: StoredTensors): Rec
   return { ...all[0]?.common, ...Object.fromEntries(lists) };
 }
 
-function listOf(text: string, count: number): unknown[] | null {
+/** What text that is a JSON list has for each of `count` parameters; null for text about all. */
+export function listOf(text: string, count: number): unknown[] | null {
   try {
     const list: unknown = JSON.parse(text);
     return Array.isArray(list) && list.length === count ? list : null;

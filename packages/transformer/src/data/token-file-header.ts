@@ -20,7 +20,12 @@ export interface TokenFileHeader {
   readonly length: number;
   /** CRC-32 of the tokens' bytes, by which two files are told apart. */
   readonly checksum: number;
+  /** How many bytes after the tokens say where they come from. */
+  readonly metadataBytes: number;
 }
+
+/** What a file says of its tokens, such as the tokenizer that they come from. */
+export type TokenFileMetadata = Readonly<Record<string, string>>;
 
 /** The tokens begin after so many bytes. */
 export const headerBytes = 64;
@@ -34,6 +39,7 @@ const at = {
   version: 8,
   bytesPerToken: 12,
   vocabularySize: 16,
+  metadataBytes: 20,
   length: 24,
   checksum: 32,
   headerChecksum: 36,
@@ -48,12 +54,14 @@ export function dtypeFor(vocabularySize: number): TokenDType {
 }
 
 /** The first bytes of a file of tokens. */
-export function encodeHeader({ dtype, vocabularySize, length, checksum }: TokenFileHeader): Uint8Array {
+export function encodeHeader(header: TokenFileHeader): Uint8Array {
+  const { dtype, vocabularySize, length, checksum, metadataBytes } = header;
   const bytes = Buffer.alloc(headerBytes);
   magic.copy(bytes);
   bytes.writeUInt32LE(version, at.version);
   bytes.writeUInt32LE(bytesPerToken[dtype], at.bytesPerToken);
-  bytes.writeBigUInt64LE(BigInt(vocabularySize), at.vocabularySize);
+  bytes.writeUInt32LE(vocabularySize, at.vocabularySize);
+  bytes.writeUInt32LE(metadataBytes, at.metadataBytes);
   bytes.writeBigUInt64LE(BigInt(length), at.length);
   bytes.writeUInt32LE(checksum, at.checksum);
   bytes.writeUInt32LE(crc32(bytes.subarray(0, at.headerChecksum)), at.headerChecksum);
@@ -80,7 +88,7 @@ export function decodeHeader(file: string, first: Uint8Array, fileBytes: number)
   }
   const width = bytes.readUInt32LE(at.bytesPerToken);
   const dtype = width === bytesPerToken.uint16 ? 'uint16' : 'uint32';
-  const vocabularySize = Number(bytes.readBigUInt64LE(at.vocabularySize));
+  const vocabularySize = bytes.readUInt32LE(at.vocabularySize);
   if (width !== bytesPerToken[dtype] || vocabularySize > maxVocabularySize) {
     throw new TokenFileError(
       `${file}: tokens of ${width} bytes of a vocabulary of ${vocabularySize}; there are those of 2 or 4 bytes, of at most ` +
@@ -88,14 +96,33 @@ export function decodeHeader(file: string, first: Uint8Array, fileBytes: number)
     );
   }
   const length = Number(bytes.readBigUInt64LE(at.length));
-  const expected = headerBytes + length * bytesPerToken[dtype];
+  const metadataBytes = bytes.readUInt32LE(at.metadataBytes);
+  const expected = headerBytes + length * bytesPerToken[dtype] + metadataBytes;
   if (fileBytes < expected) throw cutOff(file, expected, fileBytes);
   if (fileBytes > expected) {
     throw new TokenFileError(
       `${file} has ${fileBytes} bytes, more than the ${expected} of its ${length} tokens. ${remedy}`,
     );
   }
-  return { dtype, vocabularySize, length, checksum: bytes.readUInt32LE(at.checksum) };
+  return { dtype, vocabularySize, length, checksum: bytes.readUInt32LE(at.checksum), metadataBytes };
+}
+
+/** The bytes after the tokens: JSON, and its CRC-32. None where there is nothing to say. */
+export function encodeMetadata(metadata: TokenFileMetadata): Uint8Array {
+  if (Object.keys(metadata).length === 0) return new Uint8Array(0);
+  const text = Buffer.from(JSON.stringify(metadata));
+  const checksum = Buffer.alloc(4);
+  checksum.writeUInt32LE(crc32(text));
+  return Buffer.concat([text, checksum]);
+}
+
+/** Throws a TokenFileError that names the file for bytes that `encodeMetadata` did not make. */
+export function decodeMetadata(file: string, bytes: Uint8Array): TokenFileMetadata {
+  if (bytes.length === 0) return {};
+  const text = Buffer.from(bytes.subarray(0, -4));
+  if (bytes.length > 4 && crc32(text) === Buffer.from(bytes.slice(-4)).readUInt32LE())
+    return JSON.parse(text.toString()) as TokenFileMetadata;
+  throw new TokenFileError(`${file}: what it says of its tokens is damaged. ${remedy}`);
 }
 
 function cutOff(file: string, expected: number, fileBytes: number): TokenFileError {

@@ -3,17 +3,19 @@ import { RooflineError, checkCount, checkText } from '@roofline/tensor-core';
 import {
   type TokenDType,
   type TokenFileHeader,
+  type TokenFileMetadata,
   TokenFileError,
   beginsTokenFile,
   bytesPerToken,
   decodeHeader,
+  decodeMetadata,
   headerBytes,
 } from './token-file-header.ts';
 import { type TokenSource, fingerprintOf } from './token-source.ts';
 
 /**
  * A file of tokens that is open for reading, as `writeTokens` and `roofline tokenize` write it: 64 bytes of header, then uint16 or
- * uint32 tokens, little-endian. It may be larger than memory, of which only what is read takes any. Dispose it, or close it.
+ * uint32 tokens, little-endian, then what is to be said of them. It may be larger than memory, of which only what is read takes any. Dispose it, or close it.
  */
 // By positioned reads, as safetensors are: a window takes one system call, its tokens are widened to int32 and so copied in any
 // case, and a file that is cut off meanwhile is an error here, where it would kill a process that had it mapped.
@@ -23,11 +25,13 @@ export class TokenFile implements TokenSource {
   readonly vocabularySize: number;
   readonly length: number;
   readonly fingerprint: string;
+  /** What `writeTokens` was told of them; empty where that was nothing. */
+  readonly metadata: TokenFileMetadata;
   readonly #openedAs: string;
   /** Null once it is closed: its number may then be that of another file. */
   #file: number | null;
 
-  /** Reads and checks the header alone. Throws a TokenFileError that names what is wrong with the file. */
+  /** Reads and checks the header and the metadata alone. Throws a TokenFileError that names what is wrong with the file. */
   constructor(path: string) {
     checkText('TokenFile', 'the path', path);
     this.name = path;
@@ -38,6 +42,7 @@ export class TokenFile implements TokenSource {
       this.vocabularySize = header.vocabularySize;
       this.length = header.length;
       this.fingerprint = fingerprintOf(header);
+      this.metadata = readMetadata(path, this.#file, header);
       this.#openedAs = versionOf(this.#file);
     } catch (error) {
       this.close();
@@ -127,6 +132,12 @@ function readHeader(path: string, file: number): TokenFileHeader {
   const first = new Uint8Array(Math.min(size, headerBytes));
   readFully(file, first, 0);
   return decodeHeader(path, first, size);
+}
+
+function readMetadata(path: string, file: number, header: TokenFileHeader): TokenFileMetadata {
+  const bytes = new Uint8Array(header.metadataBytes);
+  readFully(file, bytes, headerBytes + header.length * bytesPerToken[header.dtype]);
+  return decodeMetadata(path, bytes);
 }
 
 /** Changes when a file's bytes or its length do. */

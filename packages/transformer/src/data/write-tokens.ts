@@ -4,9 +4,11 @@ import { checkCount, checkFunction, checkOptions, checkText, describeValue } fro
 import { replaceFile } from '../checkpoint/replace-file.ts';
 import {
   type TokenFileHeader,
+  type TokenFileMetadata,
   TokenFileError,
   dtypeFor,
   encodeHeader,
+  encodeMetadata,
   headerBytes,
   maxVocabularySize,
 } from './token-file-header.ts';
@@ -15,6 +17,8 @@ import {
 export interface WriteTokensOptions {
   /** Every token is below it. Up to 65,536 tokens are stored as uint16, else as uint32; at most 2^31. */
   readonly vocabularySize: number;
+  /** What the file says of its tokens, to be read as `TokenFile.metadata`. Default nothing. */
+  readonly metadata?: TokenFileMetadata;
   /** Called before the first chunk is asked for, where a killed writer of this path had left a part, which is removed. */
   readonly onRestart?: () => void;
 }
@@ -45,20 +49,21 @@ export function writeTokens(
   if (typeof (chunks as unknown) !== 'object' || typeof chunks?.[Symbol.iterator] !== 'function') {
     throw new TokenFileError(`writeTokens: takes lists of tokens in turn, not ${describeValue(chunks)}.`);
   }
-  checkOptions('writeTokens', options, ['vocabularySize', 'onRestart']);
-  const { vocabularySize, onRestart } = options;
+  checkOptions('writeTokens', options, ['vocabularySize', 'metadata', 'onRestart']);
+  const { vocabularySize, metadata = {}, onRestart } = options;
   checkCount('writeTokens', 'vocabularySize', vocabularySize, 1);
   if (vocabularySize > maxVocabularySize)
     throw new TokenFileError(
       `writeTokens: vocabularySize ${vocabularySize} is more than 2^31, whose tokens int32 would not hold.`,
     );
+  checkMetadata(metadata);
   if (onRestart !== undefined) checkFunction('writeTokens', 'onRestart', onRestart);
   let header: TokenFileHeader | null = null;
   replaceFile(
     path,
     (file, hadLeftovers) => {
       if (hadLeftovers) onRestart?.();
-      header = writeChunks(file, chunks, vocabularySize);
+      header = writeChunks(file, chunks, { vocabularySize, metadata });
       if (header.length === 0)
         throw new TokenFileError(`writeTokens: there is no token to write to ${path}.`);
     },
@@ -70,7 +75,7 @@ export function writeTokens(
 function writeChunks(
   file: number,
   chunks: Iterable<ArrayLike<number>>,
-  vocabularySize: number,
+  { vocabularySize, metadata }: { vocabularySize: number; metadata: TokenFileMetadata },
 ): TokenFileHeader {
   const dtype = dtypeFor(vocabularySize);
   let [position, length, checksum] = [headerBytes, 0, 0];
@@ -82,10 +87,18 @@ function writeChunks(
     position = writeFully(file, bytes, position);
     length += tokens.length;
   }
-  const header = { dtype, vocabularySize, length, checksum };
+  const trailer = encodeMetadata(metadata);
+  writeFully(file, trailer, position);
+  const header = { dtype, vocabularySize, length, checksum, metadataBytes: trailer.length };
   // Last: what has no header yet is no file of tokens under any name.
   writeFully(file, encodeHeader(header), 0);
   return header;
+}
+
+function checkMetadata(metadata: TokenFileMetadata): void {
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+    throw new TokenFileError(`writeTokens: metadata must be texts by name, not ${describeValue(metadata)}.`);
+  for (const [name, text] of Object.entries(metadata)) checkText('writeTokens', `metadata.${name}`, text);
 }
 
 function checkTokens(chunk: ArrayLike<number>, vocabularySize: number, before: number): void {

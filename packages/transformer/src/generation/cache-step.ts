@@ -1,5 +1,6 @@
 import {
   DTypeError,
+  type Device,
   RooflineError,
   ShapeError,
   type Tensor,
@@ -7,7 +8,9 @@ import {
   describeValue,
   formatShape,
   lessEqual,
+  maximum,
   requireTensor,
+  sub,
 } from '@roofline/tensor-core';
 import { KeyValueCache, type AttentionCache } from './key-value-cache.ts';
 
@@ -27,7 +30,7 @@ import { KeyValueCache, type AttentionCache } from './key-value-cache.ts';
 export class CacheStep {
   readonly #cache: KeyValueCache;
   readonly #position: Tensor;
-  /** [capacity] bool. */
+  /** [capacity] or [B, capacity] bool. */
   readonly #visible: Tensor;
 
   constructor(cache: KeyValueCache, position: Tensor) {
@@ -46,7 +49,16 @@ export class CacheStep {
     this.#cache = cache;
     this.#position = position;
     const places = arange(0, cache.capacity, 1, { dtype, device });
-    this.#visible = lessEqual(places, position);
+    const starts = cache.startsOn(device);
+    this.#visible =
+      starts === null
+        ? lessEqual(places, position)
+        : lessEqual(maximum(sub(places, position), sub(starts, places)), 0);
+  }
+
+  /** That of the cache. */
+  startsOn(device: Device): Tensor | null {
+    return this.#cache.startsOn(device);
   }
 
   /** The part of one layer of the model, counted from 0. */

@@ -1,21 +1,13 @@
 import {
-  type CompiledFunction,
   RooflineError,
-  type Tensor,
   checkCount,
   checkFlag,
   checkNumber,
   checkOptions,
-  compile,
   describeValue,
-  fromTypedArray,
-  noGrad,
-  reshape,
-  scope,
-  select,
 } from '@roofline/tensor-core';
-import { CacheStep } from './cache-step.ts';
 import { KeyValueCache } from './key-value-cache.ts';
+import { CompiledDecoding, nextLogits } from './next-logits.ts';
 import { randomNumbers } from './random-numbers.ts';
 import { type SamplingOptions, checkSamplingOptions, drawToken } from './sampling.ts';
 import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
@@ -47,6 +39,9 @@ export interface GenerateOptions extends SamplingOptions {
    */
   readonly compile?: boolean;
 }
+
+/** Options of `generateBatch`; maxNewTokens is 256 or, where that is less, what the context leaves. */
+export type BatchGenerateOptions = Omit<GenerateOptions, 'useCache' | 'windowStride'>;
 
 const generateOptions: readonly (keyof GenerateOptions)[] = [
   ...(['maxNewTokens', 'stopToken', 'seed', 'useCache', 'windowStride', 'compile'] as const),
@@ -91,8 +86,8 @@ function* drawTokens(
     cachedFrom = start;
     const unseen = tokens.slice(start + (cache?.length ?? 0));
     const isStep = cache !== null && cache.length > 0;
-    const logits = program && isStep ? program.logitsBehind(unseen[0]!) : nextLogits(model, unseen, cache);
-    const token = drawToken(logits, options, random);
+    const logits = program && isStep ? program.logitsAfter(unseen) : nextLogits(model, [unseen], cache);
+    const token = drawToken(logits[0]!, options, random);
     tokens.push(token);
     yield token;
     if (stopTokens.includes(token)) return;
@@ -114,52 +109,75 @@ function windowStart(length: number, contextLength: number, stride: number): num
   return Math.ceil(Math.max(0, length - contextLength) / stride) * stride;
 }
 
-/** The program of a token's step. */
-class CompiledDecoding {
-  readonly #model: TransformerLM;
-  readonly #cache: KeyValueCache;
-  readonly #step: CompiledFunction<(token: Tensor, position: Tensor) => Tensor>;
-
-  constructor(model: TransformerLM, cache: KeyValueCache) {
-    this.#model = model;
-    this.#cache = cache;
-    this.#step = compile((token: Tensor, position: Tensor) =>
-      model.forward(token, new CacheStep(cache, position)),
-    );
+/**
+ * Continues several prompts at once: what `generate` gives of each, with the seed `seed + i` for the one at `i`. They may be of several lengths: shorter
+ * ones are filled up at the left, where no token looks (`padding` of `KeyValueCache`), and the tokens are the same up to rounding.
+ * All fit the context, longest prompt and new tokens together, or it throws a RooflineError (code RANGE); else as `generate`.
+ *
+ * @example
+ * ```ts
+ * import { TransformerLM, generateBatch, presetConfig } from '@roofline/transformer';
+ *
+ * const model = new TransformerLM(presetConfig('tiny', { contextLength: 16 }), { seed: 0 });
+ * console.log(generateBatch(model, [[1, 2, 3], [4]], { maxNewTokens: 5 })); // two lists of five
+ * ```
+ */
+export function generateBatch(
+  model: TransformerLM,
+  prompts: readonly (readonly number[])[],
+  options: BatchGenerateOptions = {},
+): number[][] {
+  const maxNewTokens = checkBatchCall(model, prompts, options);
+  const { stopToken, seed = 0, compile: isCompiled = false } = options;
+  const stopTokens = stopToken === undefined ? [] : [stopToken].flat();
+  const longest = Math.max(...prompts.map(({ length }) => length));
+  const padding = prompts.map(({ length }) => longest - length);
+  const added: number[][] = prompts.map(() => []);
+  if (maxNewTokens === 0) return added;
+  const randoms = prompts.map((_, row) => randomNumbers(seed + row));
+  const isOver = (tokens: readonly number[]) => stopTokens.includes(tokens.at(-1)!);
+  using cache = new KeyValueCache(longest + maxNewTokens - 1, { padding });
+  using program = isCompiled ? new CompiledDecoding(model, cache) : null;
+  let rows = prompts.map((prompt, row) => [...Array.from({ length: padding[row]! }, () => 0), ...prompt]);
+  for (let step = 0; step < maxNewTokens && !added.every(isOver); step++) {
+    const logits =
+      program && step > 0 ? program.logitsAfter(rows.map(([id]) => id!)) : nextLogits(model, rows, cache);
+    // A sequence that is over goes along, and nothing is made of what it gives.
+    rows = logits.map((row, index) => [drawToken(row, options, randoms[index]!)]);
+    for (const [index, tokens] of added.entries()) if (!isOver(tokens)) tokens.push(rows[index]![0]!);
   }
-
-  /** The logits of the token after `id`, which follows those of the cache. */
-  logitsBehind(id: number): number[] {
-    this.#cache.checkRoom(1);
-    const logits = noGrad(() =>
-      scope(() => {
-        const position = reshape(rowOf(this.#model, [this.#cache.length]), [1]);
-        return this.#step(rowOf(this.#model, [id]), position).toFlatArray();
-      }),
-    );
-    this.#cache.advance(1);
-    return logits;
-  }
-
-  [Symbol.dispose](): void {
-    this.#step.dispose();
-  }
+  return added;
 }
 
-/** The logits of the token after `ids`, which follow those of the cache. */
-function nextLogits(model: TransformerLM, ids: readonly number[], cache: KeyValueCache | null): number[] {
-  return noGrad(() =>
-    scope(() => {
-      const logits = model.forward(rowOf(model, ids), cache ?? undefined);
-      return select(select(logits, 0, 0), 0, -1).toFlatArray();
-    }),
+/** Gives how many tokens each prompt may get. */
+function checkBatchCall(
+  model: TransformerLM,
+  prompts: readonly (readonly number[])[],
+  options: BatchGenerateOptions,
+): number {
+  checkOptions(
+    'generateBatch',
+    options,
+    generateOptions.filter((name) => name !== 'useCache' && name !== 'windowStride'),
   );
-}
-
-/** Ids as a batch of one. */
-function rowOf(model: TransformerLM, ids: readonly number[]): Tensor {
-  const { device } = model.lmHead.weight;
-  return fromTypedArray(Int32Array.from(ids), [1, ids.length], { device });
+  if (!Array.isArray(prompts) || prompts.length === 0) {
+    throw new RooflineError(
+      'RANGE',
+      'generateBatch: the prompts must be a list of at least one list of tokens.',
+    );
+  }
+  for (const prompt of prompts) checkCall('generateBatch', model, prompt as readonly number[], options);
+  const { contextLength } = model.config;
+  const longest = Math.max(...prompts.map((prompt) => (prompt as readonly number[]).length));
+  // The last token drawn is never read.
+  const most = contextLength - longest + 1;
+  const { maxNewTokens = Math.min(256, Math.max(most, 1)) } = options;
+  if (maxNewTokens <= most) return maxNewTokens;
+  throw new RooflineError(
+    'RANGE',
+    `generateBatch: a prompt of ${longest} tokens and maxNewTokens ${maxNewTokens} do not fit the context of ${contextLength}; ` +
+      'take fewer, or `generate` for each prompt, which moves a window over the text.',
+  );
 }
 
 function checkCall(

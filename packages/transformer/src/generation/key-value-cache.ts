@@ -5,11 +5,16 @@ import {
   ShapeError,
   type Tensor,
   checkCount,
+  checkDevice,
+  checkOptions,
+  type Device,
   copyInPlace,
   dependOn,
   describeValue,
   fillInPlace,
+  arange,
   formatShape,
+  greaterEqual,
   indexCopyInPlace,
   isGradEnabled,
   keep,
@@ -20,13 +25,25 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { currentTrace, sameShape } from '@roofline/tensor-core/kernel-api';
+import { type Padding, checkPaddedBatch, checkPadding, startsOf } from './padding.ts';
 
 /** Keys and values of all positions so far, [B, H, S, d]. */
 export interface KeysAndValues {
   readonly keys: Tensor;
   readonly values: Tensor;
-  /** Which of them there are, [S] bool; all where it is not given. */
+  /** Which of them there are, [S] or [B, S] bool; all where it is not given. */
   readonly visible?: Tensor;
+  /** How many at the beginning of each sequence only fill the batch up; none where it is not given. */
+  readonly padding?: Padding;
+}
+
+/** Options of a `KeyValueCache`. */
+export interface KeyValueCacheOptions {
+  /**
+   * How many tokens at the beginning of each sequence of a batch only fill it up, with any ids, so that all end together; no other token
+   * sees them, and positions are counted after them. Their own logits mean nothing. Default none.
+   */
+  readonly padding?: Padding;
 }
 
 /** What a layer's attention asks of its cache. */
@@ -44,6 +61,11 @@ export interface AttentionCache {
  *     const logits = noGrad(() => model.forward(prompt, cache)); // [B, T] ids
  *     const next = noGrad(() => model.forward(token, cache)); // [B, 1]: the one after them
  *
+ * Prompts of several lengths go into one batch that is filled up at the left, of which `padding` says how far:
+ *
+ *     const cache = new KeyValueCache(64, { padding: [2, 0] });
+ *     const logits = noGrad(() => model.forward(idsOf([[0, 0, 5], [7, 8, 9]]), cache));
+ *
  * It takes 2 · layers · capacity · B · keyValueHeads · headDimension elements, from the first call on. Positions are absolute:
  * keys have been turned by theirs, and values of deeper layers depend on all positions before them, so the oldest
  * cannot be dropped alone; `clear` it and give the model the tokens that remain.
@@ -54,6 +76,9 @@ export interface AttentionCache {
 export class KeyValueCache {
   /** The most positions that it holds. */
   readonly capacity: number;
+  /** Null where no sequence is filled up. */
+  readonly padding: Padding | null;
+  #starts: Tensor | null = null;
   readonly #layers: LayerCache[] = [];
   /** The compiled function that makes it. */
   readonly #maker = currentTrace();
@@ -61,9 +86,20 @@ export class KeyValueCache {
   #length = 0;
   #disposed = false;
 
-  constructor(capacity: number) {
+  constructor(capacity: number, options: KeyValueCacheOptions = {}) {
     checkCount('KeyValueCache', 'the capacity', capacity, 1);
+    checkOptions('KeyValueCache', options, ['padding']);
+    const { padding } = options;
+    if (padding !== undefined) checkPadding('KeyValueCache', padding);
     this.capacity = capacity;
+    this.padding = padding?.some((count) => count > 0) ? [...padding] : null;
+  }
+
+  /** Where each sequence begins, int32 [B, 1], on the device of the first call; null where none is filled up. */
+  startsOn(device: Device): Tensor | null {
+    checkDevice('KeyValueCache.startsOn', device);
+    if (this.padding === null) return null;
+    return (this.#starts ??= keep(startsOf(this.padding, device)));
   }
 
   /** Positions held; the next call's tokens come after them. */
@@ -100,6 +136,15 @@ export class KeyValueCache {
     }
   }
 
+  /** Throws a ShapeError where a sequence has nothing yet but what fills it up. */
+  checkBegun(): void {
+    if (this.padding === null || this.#length >= Math.max(...this.padding)) return;
+    throw new ShapeError(
+      `CacheStep: the cache holds ${this.#length} positions, of sequences filled up by ${this.padding.join(', ')}; give the model all of that ` +
+        'with the KeyValueCache itself.',
+    );
+  }
+
   /** Forgets all positions, but keeps the memory, which is zeroed. */
   clear(): void {
     this.#refuseReplays('clear');
@@ -112,6 +157,8 @@ export class KeyValueCache {
     this.#disposed = true;
     this.#length = 0;
     for (const layer of this.#layers) layer.dispose();
+    this.#starts?.dispose();
+    this.#starts = null;
   }
 
   [Symbol.dispose](): void {
@@ -167,7 +214,21 @@ export class LayerCache implements AttentionCache {
     }
     this.#keys ??= this.#allocate(keys);
     this.#values ??= this.#allocate(values);
-    return { keys: this.#store(this.#keys, keys), values: this.#store(this.#values, values) };
+    // Now: a program that reads them later may not make them.
+    this.#cache.startsOn(keys.device);
+    const seen = this.#seenBy(keys);
+    return { keys: this.#store(this.#keys, keys), values: this.#store(this.#values, values), ...seen };
+  }
+
+  /** What a call's tokens see of sequences that are filled up. A single token is masked, if every sequence has begun. */
+  #seenBy({ shape, device }: Tensor): Pick<KeysAndValues, 'visible' | 'padding'> {
+    const { padding } = this.#cache;
+    if (padding === null) return {};
+    checkPaddedBatch(padding.length, shape[0]!);
+    const end = this.position + shape[2]!;
+    if (shape[2] !== 1 || end <= Math.max(...padding)) return { padding };
+    const starts = this.#cache.startsOn(device)!;
+    return { visible: scope(() => greaterEqual(arange(0, end, 1, { dtype: 'int32', device }), starts)) };
   }
 
   /**
@@ -183,6 +244,7 @@ export class LayerCache implements AttentionCache {
         'CacheStep: the cache holds nothing yet; give the model the first tokens with the KeyValueCache itself.',
       );
     }
+    this.#cache.checkBegun();
     return { keys: this.#put(this.#keys, position, keys), values: this.#put(this.#values, position, values) };
   }
 

@@ -8,6 +8,7 @@ import {
   checkFunction,
   checkNumber,
   checkOptions,
+  concat,
   describeValue,
   formatShape,
   matmul,
@@ -16,13 +17,15 @@ import {
   requireTensors,
   reshape,
   scope,
+  slice,
   softmax,
   transpose,
   unsqueeze,
   view,
   where,
+  zeros,
 } from '@roofline/tensor-core';
-import type { AttentionCache } from '../generation/key-value-cache.ts';
+import type { AttentionCache, KeysAndValues } from '../generation/key-value-cache.ts';
 import { type AttentionBias, attentionBiases } from './attention-bias.ts';
 import { checkEpsilon } from './block-kinds.ts';
 import { Linear } from './linear.ts';
@@ -60,9 +63,38 @@ export const plainAttention: AttentionFunction = (q, k, v, settings) => {
   return attend(q, k, v, scale, causal ? causalMask : null);
 };
 
-/** The same of the keys that are visible, [S] bool, to every query. */
+/** The same of the keys that are visible, [S] or [B, S] bool, to every query. */
 function attendTo(visible: Tensor, q: Tensor, k: Tensor, v: Tensor, scale: number): Tensor {
-  return attend(q, k, v, scale, (scores) => where(visible, scores, -Infinity));
+  return attend(q, k, v, scale, (scores) => {
+    if (visible.rank === 1) return where(visible, scores, -Infinity);
+    const [batch, keys] = visible.shape as [number, number];
+    const ones = scores.shape.slice(1, -1).map(() => 1);
+    return where(view(visible, [batch, ...ones, keys]), scores, -Infinity);
+  });
+}
+
+/** Attention of each sequence by itself, without the tokens that fill it up, which get zeros. */
+function attendUnpadded(
+  attention: AttentionFunction,
+  padding: readonly number[],
+  [q, k, v]: readonly [Tensor, Tensor, Tensor],
+  settings: AttentionSettings,
+): Tensor {
+  const [, heads, length, dimension] = q.shape as [number, number, number, number];
+  const before = k.shape[2]! - length;
+  const { dtype, device } = v;
+  const rows = padding.map((count, row) => {
+    const [one, others] = [
+      (x: Tensor) => slice(x, 0, row, row + 1),
+      (x: Tensor, from: number) => slice(x, 2, from),
+    ];
+    const hidden = Math.min(Math.max(count - before, 0), length);
+    const none = zeros([1, heads, hidden, dimension], { dtype, device });
+    if (hidden === length) return none;
+    const seen = attention(others(one(q), hidden), others(one(k), count), others(one(v), count), settings);
+    return hidden === 0 ? seen : concat([none, seen], 2);
+  });
+  return concat(rows, 0);
 }
 
 function attend(
@@ -202,12 +234,15 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
     const q = this.#turnedHeads(this.qProj, this.qNorm, x, position);
     const k = this.#turnedHeads(this.kProj, this.kNorm, x, position);
     const v = this.#headsOf(this.vProj, null, x);
-    const { keys, values, visible } = cache?.append(k, v) ?? { keys: k, values: v };
-    const attended = visible
-      ? attendTo(visible, q, keys, values, this.#settings.scale)
-      : this.#attention(q, keys, values, this.#settings);
+    const attended = this.#attended(q, cache?.append(k, v) ?? { keys: k, values: v });
     const merged = [...x.shape.slice(0, 2), this.outputProj.weight.shape[1]!];
     return this.outputProj.forward(reshape(transpose(attended, 1, 2), merged));
+  }
+
+  #attended(q: Tensor, { keys, values, visible, padding }: KeysAndValues): Tensor {
+    if (visible !== undefined) return attendTo(visible, q, keys, values, this.#settings.scale);
+    if (padding === undefined) return this.#attention(q, keys, values, this.#settings);
+    return scope(() => attendUnpadded(this.#attention, padding, [q, keys, values], this.#settings));
   }
 
   // In a scope of its own: what it was before it was turned is not needed along with the scores.

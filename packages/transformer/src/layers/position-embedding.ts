@@ -27,7 +27,7 @@ export function checkPositions(owner: string, start: number, length: number, con
 
 /**
  * A learned vector for each position, as GPT-2 has them: `length` rows of the weight [contextLength, d], from the
- * position `start` on, or at those of a tensor, int32 or int64 [T]. Throws a ShapeError for positions outside the context, of a
+ * position `start` on, or at those of a tensor, int32 or int64 [T] or [B, T]. Throws a ShapeError for positions outside the context, of a
  * tensor as `embedding` does.
  */
 export class PositionEmbedding extends Module<[length: number, start?: number | Tensor], Tensor> {
@@ -39,7 +39,7 @@ export class PositionEmbedding extends Module<[length: number, start?: number | 
     this.weight = new Embedding(contextLength, dimension, options).weight;
   }
 
-  /** Rows [length, d]. */
+  /** Rows [length, d], or [B, length, d]. */
   protected override compute(length: number, start: number | Tensor = 0): Tensor {
     if (typeof start === 'object') {
       requireTensor('PositionEmbedding', start);

@@ -23,6 +23,7 @@ import type { AttentionFunction } from '../layers/attention.ts';
 import { TransformerBlock } from '../layers/block.ts';
 import { normOf } from '../layers/block-kinds.ts';
 import { Embedding } from '../layers/embedding.ts';
+import { checkPaddedBatch, positionsFrom } from '../generation/padding.ts';
 import { CacheStep } from '../generation/cache-step.ts';
 import { KeyValueCache } from '../generation/key-value-cache.ts';
 import { Linear, linearStd } from '../layers/linear.ts';
@@ -123,7 +124,7 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
 
   #featuresOf(ids: Tensor, cache?: KeyValueCache | CacheStep): Tensor {
     checkInputs(ids, cache);
-    const embedded = this.#embedded(ids, cache?.layer(0).position ?? 0);
+    const embedded = this.#embedded(ids, cache);
     const blocks = this.layers.map((layer, i) => (x: Tensor) => layer.forward(x, cache?.layer(i)));
     const policy = cache === undefined && isGradEnabled() ? this.#recompute : 'none';
     const x = runBlocks(blocks, embedded, policy);
@@ -131,11 +132,19 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
     return this.lnFinal.forward(x);
   }
 
-  #embedded(ids: Tensor, position: number | Tensor): Tensor {
+  // Rotary positions need not be shifted: attention depends on how far they lie apart.
+  #embedded(ids: Tensor, cache?: KeyValueCache | CacheStep): Tensor {
     const tokens = this.tokenEmbeddings.forward(ids);
     const { positionEmbeddings } = this;
     if (positionEmbeddings === null) return tokens;
-    return scope(() => add(tokens, positionEmbeddings.forward(ids.shape[1]!, position)));
+    const position = cache?.layer(0).position ?? 0;
+    const length = ids.shape[1]!;
+    return scope(() => {
+      const starts = cache?.startsOn(tokens.device) ?? null;
+      if (starts !== null) checkPaddedBatch(starts.shape[0]!, ids.shape[0]!);
+      const positions = starts === null ? position : positionsFrom(starts, position, length);
+      return add(tokens, positionEmbeddings.forward(length, positions));
+    });
   }
 
   override dispose(): void {

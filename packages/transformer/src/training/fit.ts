@@ -47,6 +47,15 @@ export interface TrainingScaler {
   update(): void;
 }
 
+/** Ranks that train a model together: its `DistributedDataParallel`, or what `fullyShard` gave, of @roofline/collectives. */
+export interface ParallelTraining {
+  readonly group: {
+    allReduce(x: Tensor, options: { readonly op: 'average' }): { wait(): void };
+  };
+  /** Runs backward passes whose gradients stay on this rank, until one outside of it. */
+  noSync?<T>(fn: () => T): T;
+}
+
 /** Options of `fit`. */
 export interface FitOptions {
   readonly data: TrainingData;
@@ -68,6 +77,11 @@ export interface FitOptions {
   readonly loss?: (ids: Tensor, targets: Tensor) => Tensor;
   /** Runs each step as one program: true, or the options of `compile`. Default false. */
   readonly compile?: boolean | CompileOptions;
+  /**
+   * The ranks that make each step together, all of them by a call of their own: `data` gives this rank's rows, and losses are the mean
+   * over the ranks. Default: this process alone.
+   */
+  readonly parallel?: ParallelTraining;
 }
 
 /** The dtypes that products of a training may have. */
@@ -81,7 +95,7 @@ export interface FitStep {
   readonly step: number;
   readonly learningRate: number;
   /**
-   * The mean loss of its batch, in nats, before the update. Reading it waits for the device; read that of the step before, and a GPU is
+   * The mean loss of its batch, of all ranks' rows, in nats, before the update. Reading it waits for the device; read that of the step before, and a GPU is
    * never without work. It can be read until two further steps have been started.
    */
   readonly loss: number;
@@ -91,7 +105,7 @@ export interface FitStep {
 
 const optionNames = [
   ...(['data', 'optimizer', 'steps', 'from', 'schedule', 'accumulate', 'dtype', 'scaler', 'clip'] as const),
-  ...(['loss', 'compile'] as const),
+  ...(['loss', 'compile', 'parallel'] as const),
 ];
 
 /**
@@ -148,7 +162,7 @@ function* train(model: AnyModule, options: FitOptions): Generator<FitStep, void>
 
 /** One update, whole: the loss, and the gradients' norm where they are clipped. */
 function makeStep(model: AnyModule, options: FitOptions, ids: Tensor, targets: Tensor): Tensor[] {
-  const { optimizer, accumulate = 1, dtype = 'float32', scaler, clip } = options;
+  const { optimizer, accumulate = 1, dtype = 'float32', scaler, clip, parallel } = options;
   const lossOf = options.loss ?? ((...batch) => languageModelLoss(model as TransformerLM, ...batch));
   const rows = rowsOfPart(ids, accumulate);
   let total: Tensor | null = null;
@@ -160,9 +174,13 @@ function makeStep(model: AnyModule, options: FitOptions, ids: Tensor, targets: T
     const mean = dtype === 'float32' ? forward() : autocast(dtype, forward);
     requireTensor('fit: the loss', mean);
     const loss = accumulate === 1 ? mean : div(mean, accumulate);
-    (scaler?.scale(loss) ?? loss).backward();
+    const backward = () => (scaler?.scale(loss) ?? loss).backward();
+    // The last part's pass brings the sum of all to the other ranks.
+    if (part < accumulate - 1 && parallel?.noSync) parallel.noSync(backward);
+    else backward();
     total = total === null ? loss.detach() : add(total, loss.detach());
   }
+  const averaging = parallel?.group.allReduce(total!, { op: 'average' });
   scaler?.unscale(optimizer);
   const norm = clip && range('clip', () => clip(optimizer.parameters()));
   if (scaler) {
@@ -170,6 +188,7 @@ function makeStep(model: AnyModule, options: FitOptions, ids: Tensor, targets: T
     scaler.update();
   } else optimizer.step();
   optimizer.zeroGrad();
+  averaging?.wait();
   return norm ? [total!, norm] : [total!];
 }
 
@@ -238,8 +257,13 @@ function check(options: FitOptions): void {
   }
   for (const name of ['schedule', 'clip', 'loss'] as const)
     if (options[name] !== undefined) checkFunction('fit', name, options[name]);
-  const { compile: compilation = false, scaler } = options;
+  const { compile: compilation = false, scaler, parallel } = options;
   if (typeof compilation !== 'boolean') checkObject('fit', 'compile', compilation);
+  if (parallel !== undefined) {
+    checkObject('fit', 'parallel', parallel);
+    checkObject('fit', 'group of parallel', parallel.group);
+    checkFunction('fit', "allReduce of parallel's group", parallel.group.allReduce);
+  }
   if (scaler === undefined) return;
   checkObject('fit', 'scaler', scaler);
   for (const method of ['scale', 'unscale', 'step', 'update'] as const)

@@ -70,10 +70,10 @@ export interface TrainingPlace {
 
 const partNames = ['model', 'optimizer', 'scaler', 'data', 'generator'] as const;
 /** The name under which the metadata hold all but tensors. */
-const key = 'roofline.training';
+export const key = 'roofline.training';
 
 /** What stands under `key`, as JSON. */
-interface Header {
+export interface Header {
   readonly version: 1;
   readonly step: number;
   readonly schedule: TrainingPlace['schedule'];
@@ -105,27 +105,33 @@ interface Header {
 export function saveTraining(path: string, parts: TrainingParts, place: TrainingPlace): void {
   checkText('saveTraining', 'the path', path);
   checkParts('saveTraining', parts);
-  checkOptions('saveTraining: the place', place, ['step', 'schedule', 'metadata']);
-  const { step, schedule = null, metadata = {} } = place;
-  checkCount('saveTraining', 'step', step);
-  if (schedule !== null) checkObject('saveTraining', 'schedule', schedule);
-  checkMetadata('saveTraining', metadata);
-  const { model, optimizer, scaler, data, generator = defaultGenerator } = parts;
+  checkPlace('saveTraining', place);
+  const { model, optimizer } = parts;
   scope(() => {
     const state = optimizer?.stateDict();
-    const header: Header = {
-      ...{ version: 1, step, schedule, generator: generator.stateDict() },
-      ...(scaler && { scaler: scaler.stateDict() }),
-      ...(data && { data: data.state() }),
-      // Some of it is read from the device as it is asked for.
-      ...(state && { optimizer: { ...state.metadata } }),
-    };
+    // Some of it is read from the device as it is asked for.
+    const metadata = metadataOf(parts, place, state && { ...state.metadata });
     const tensors = Object.fromEntries([
       ...[...model.namedParameters()].map(([name, tensor]) => [`model.${name}`, tensor] as const),
       ...Object.entries(state?.tensors ?? {}).map(([name, tensor]) => [`optimizer.${name}`, tensor] as const),
     ]);
-    saveTensors({ tensors, metadata: { format: 'pt', ...metadata, [key]: JSON.stringify(header) } }, path);
+    saveTensors({ tensors, metadata }, path);
   });
+}
+
+/** All that a file holds besides tensors; `optimizer` is the text of its state. */
+export function metadataOf(
+  { scaler, data, generator = defaultGenerator }: Pick<TrainingParts, 'scaler' | 'data' | 'generator'>,
+  { step, schedule = null, metadata = {} }: TrainingPlace,
+  optimizer: Header['optimizer'],
+): Record<string, string> {
+  const header: Header = {
+    ...{ version: 1, step, schedule, generator: generator.stateDict() },
+    ...(scaler && { scaler: scaler.stateDict() }),
+    ...(data && { data: data.state() }),
+    ...(optimizer && { optimizer }),
+  };
+  return { format: 'pt', ...metadata, [key]: JSON.stringify(header) };
 }
 
 /** What a file says of a training: `step` is the one that comes next. */
@@ -144,13 +150,7 @@ export function loadTraining(path: string, parts: TrainingParts): SavedTraining 
   using file = new SafetensorsFile(path);
   const header = headerOf(file);
   const { model, optimizer, scaler, data, generator = defaultGenerator } = parts;
-  const given = { optimizer, scaler, data };
-  for (const name of ['optimizer', 'scaler', 'data'] as const) {
-    if (given[name] === undefined || header[name] !== undefined) continue;
-    throw new TrainingFileError(
-      `loadTraining: ${path} was saved without the state of \`${name}\`; leave it out, or save the training with it.`,
-    );
-  }
+  requireSaved('loadTraining', path, header, parts);
   const sources = sourcesUnder('model.', file);
   const { loads } = matchState(file.path, sources, model.namedParameters(), {});
   const before = data?.state();
@@ -167,6 +167,21 @@ export function loadTraining(path: string, parts: TrainingParts): SavedTraining 
   return placeOf(file, header);
 }
 
+/** Throws a TrainingFileError for a part that is given and was not saved. */
+export function requireSaved(
+  owner: string,
+  path: string,
+  header: Header,
+  parts: { readonly [Name in 'optimizer' | 'scaler' | 'data']?: unknown },
+): void {
+  for (const name of ['optimizer', 'scaler', 'data'] as const) {
+    if (parts[name] === undefined || header[name] !== undefined) continue;
+    throw new TrainingFileError(
+      `${owner}: ${path} was saved without the state of \`${name}\`; leave it out, or save the training with it.`,
+    );
+  }
+}
+
 /**
  * What a file of `saveTraining` says of its training, without reading a tensor. Throws a SafetensorsError for a damaged file, and a
  * TrainingFileError for one that holds no training.
@@ -177,13 +192,16 @@ export function describeTraining(path: string): SavedTraining {
   return placeOf(file, headerOf(file));
 }
 
-function placeOf(file: SafetensorsFile, { step, schedule = null }: Header): SavedTraining {
+/** A file's text. */
+export type FileMetadata = Pick<SafetensorsFile, 'path' | 'metadata'>;
+
+export function placeOf(file: FileMetadata, { step, schedule = null }: Header): SavedTraining {
   const own = [key, 'format'];
   const others = Object.entries(file.metadata).filter(([name]) => !own.includes(name));
   return { step, schedule, metadata: Object.fromEntries(others) };
 }
 
-function headerOf(file: SafetensorsFile): Header {
+export function headerOf(file: FileMetadata): Header {
   let header: Header;
   try {
     header = JSON.parse(file.metadata[key] ?? 'null') as Header;
@@ -211,7 +229,7 @@ function loadOptimizer(optimizer: SavableOptimizer, file: SafetensorsFile, heade
   });
 }
 
-function sourcesUnder(prefix: string, file: SafetensorsFile): Map<string, StateSource> {
+export function sourcesUnder(prefix: string, file: SafetensorsFile): Map<string, StateSource> {
   const named = [...file.tensors].filter(([name]) => name.startsWith(prefix));
   return new Map(
     named.map(([name, { shape, dtype }]) => [
@@ -227,7 +245,15 @@ const methods = {
   ...{ data: ['state', 'load'], generator: ['stateDict', 'loadStateDict'] },
 } as const;
 
-function checkParts(owner: string, parts: TrainingParts): void {
+export function checkPlace(owner: string, place: TrainingPlace): void {
+  checkOptions(`${owner}: the place`, place, ['step', 'schedule', 'metadata']);
+  const { step, schedule = null, metadata = {} } = place;
+  checkCount(owner, 'step', step);
+  if (schedule !== null) checkObject(owner, 'schedule', schedule);
+  checkMetadata(owner, metadata);
+}
+
+export function checkParts(owner: string, parts: TrainingParts): void {
   checkOptions(`${owner}: the training`, parts, partNames);
   requireModule(owner, parts.model);
   for (const [name, wanted] of Object.entries(methods)) {

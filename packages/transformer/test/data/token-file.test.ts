@@ -76,6 +76,19 @@ describe('a file of tokens', () => {
     expect(fingerprint([1, 2])).toBe(all[0]);
   });
 
+  it('says of its tokens what its writer did', () => {
+    const target = newPath();
+    const metadata = { tokenizer: '/models/größe/tokenizer.json' };
+    writeTokens(target, [[1, 2, 3]], { vocabularySize: 70_000, metadata });
+    using file = new TokenFile(target);
+    expect(file).toMatchObject({ metadata, length: 3, vocabularySize: 70_000 });
+    expect([...file.read(0, 3)]).toEqual([1, 2, 3]);
+    using silent = new TokenFile(fileOf([1]));
+    expect(silent.metadata).toEqual({});
+    patch(target, readFileSync(target).length - 9, [0]);
+    expect(() => new TokenFile(target)).toThrow('what it says of its tokens is damaged. Write it anew');
+  });
+
   it('refuses places beyond its end, and to be read once it is closed', () => {
     const file = new TokenFile(fileOf([1, 2, 3]));
     expect(() => file.read(2, 2)).toThrow('tokens 2 to 4 lie beyond the 3 of');

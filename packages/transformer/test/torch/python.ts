@@ -12,7 +12,7 @@ export function findTorchPython(): string | undefined {
 export function runReference(python: string, config: ModelConfig, seed: number, output: string): void {
   const script = fileURLToPath(new URL('reference.py', import.meta.url));
   const { status, stderr } = spawnSync(python, ['-B', script, JSON.stringify(config), String(seed), output], {
-    env: { ...process.env, OMP_NUM_THREADS: '2' },
+    env: { ...process.env, OMP_NUM_THREADS: '1' },
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`reference.py failed:\n${stderr}`);

@@ -4,7 +4,7 @@ import { dtypeSynonyms } from '../../parameters/dtype-synonyms.ts';
 import { parameter } from '../../parameters/parameter.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { collectiveDTypes, collectiveOps } from './operations.ts';
-import { sizeInWords } from './size-in-words.ts';
+import { sizeInWords } from './sizes.ts';
 
 /** The numbers of ranks that are usual. */
 export const worldSizes = [2, 4, 6];

@@ -1,6 +1,7 @@
 import type { Flags } from '../../cli/command.ts';
 import { UsageError } from '../../errors.ts';
 import { chooseModels, modelFlags } from '../../model/flags.ts';
+import { askedPeer, peerChoice } from '../../cli/flags/peer-flag.ts';
 import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/flags/parameter-flags.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { attentionDefaults, attentionParameters, attentionPasses } from './parameters.ts';
@@ -25,6 +26,11 @@ const defaults: Flags = Object.fromEntries(
 export const attentionCommand = benchmarkCommand('attention', {
   flags: {
     ...{ ...parameterFlags, ...defaults },
+    peer: {
+      ...peerChoice,
+      describe:
+        'Time the same passes of PyTorch in turn with ours: plain attention eager or by torch.compile, and its FlashAttention',
+    },
     model: {
       ...modelFlags.model,
       describe: 'Models of Hugging Face whose head dimensions to take: folders or config.json',
@@ -35,15 +41,20 @@ export const attentionCommand = benchmarkCommand('attention', {
     ['roofline attention --dtype float32,bfloat16 --out results/attention', 'both dtypes; again to resume'],
     ['roofline attention --attention flash,tiled --head-dim 64 --sequence 1024', 'the kernels, and ops'],
     ['roofline attention --execution eager,compiled', 'compiled passes, and what compiling took'],
+    [
+      'roofline attention --attention plain --execution eager,compiled --peer torch',
+      "next to PyTorch's plain attention, eager and compiled",
+    ],
     ['roofline attention --json | jq .rows', 'for other programs'],
   ],
   load: async () => (await import('./benchmark.ts')).attentionBenchmark,
   async plan(args) {
     const swept = { ...sweptBy(attentionParameters, args), ...(await headDimensions(args)) };
+    const peer = await askedPeer(args);
     return {
       parameters: ({ type }) => ({
         ...structuredClone(attentionDefaults[type]),
-        ...{ ...swept, ...settingsBy(attentionPasses, args) },
+        ...{ ...swept, ...settingsBy(attentionPasses, args), ...(peer && { peer }) },
       }),
       dtypes: swept.dtype,
     };

@@ -5,16 +5,28 @@ import { precompile } from '../../execution/precompile.ts';
 import { collectSteps, timeStep, type StepTime } from '../../measuring/timing.ts';
 import { stepRunner } from '../../measuring/step-runner.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
-import type { AttentionCell, AttentionSettings } from './parameters.ts';
+import { torchAttentionOf, type AttentionCell, type AttentionSettings } from './parameters.ts';
 import type { AttentionResult, PassTimes } from './result.ts';
+import { TorchPasses } from './torch-passes.ts';
 
-/** Measures one cell, in the cell's own process. */
-export function measureAttention(
+/** Measures one cell, in the cell's own process; with a peer, both in turn. */
+export async function measureAttention(
   cell: AttentionCell,
   { deviceLabel, settings, progress }: CellContext<AttentionSettings>,
 ): Promise<AttentionResult> {
-  return timeAttention(openDevice(deviceLabel as `cuda:${number}`), cell, settings, progress);
+  const device = openDevice(deviceLabel as `cuda:${number}`);
+  const theirs = settings.peer && torchAttentionOf(cell);
+  if (!theirs) return timeAttention(device, cell, settings, progress);
+  const torch = await TorchPasses.start(theirs, cell, settings, device);
+  const ours = await timeAttention(device, cell, settings, progress, torch);
+  return { ...ours, peer: await torch.finish() };
 }
+
+/** Whoever runs passes in turn with ours. */
+export interface Rival {
+  time(pass: 'forward' | 'backward', count: number): Promise<void>;
+}
+const noRival: Rival = { time: async () => {} };
 
 /** Times a cell as it is to run. Every pass begins and ends with an idle device. */
 export function timeAttention(
@@ -22,11 +34,27 @@ export function timeAttention(
   cell: AttentionCell,
   settings: AttentionSettings,
   progress: CellContext<AttentionSettings>['progress'],
+  rival: Rival = noRival,
 ): Promise<AttentionResult> {
   const { execution } = cell;
   return execution === 'eager'
-    ? timeEager(device, cell, settings, progress)
-    : timeCompiled(device, cell, execution, settings, progress);
+    ? timeEager(device, cell, { ...settings, rival }, progress)
+    : timeCompiled(device, cell, execution, { ...settings, rival }, progress);
+}
+
+/** Runs so many of ours and of the rival's in turn: A B A B. Each turn costs the rival a request, and memory asked for anew. */
+async function inTurn<T>(
+  steps: number,
+  ours: (count: number) => Promise<T[]>,
+  theirs: (count: number) => Promise<void>,
+): Promise<T[]> {
+  const results: T[] = [];
+  for (const count of [Math.ceil(steps / 2), Math.floor(steps / 2)]) {
+    if (count === 0) continue;
+    results.push(...(await ours(count)));
+    await theirs(count);
+  }
+  return results;
 }
 
 /**
@@ -36,7 +64,7 @@ export function timeAttention(
 async function timeEager(
   device: Device,
   cell: AttentionCell,
-  { warmup, steps, seed }: AttentionSettings,
+  { warmup, steps, seed, rival }: AttentionSettings & { readonly rival: Rival },
   progress: CellContext<AttentionSettings>['progress'],
 ): Promise<AttentionResult> {
   using operands = createOperands({ ...cell, heads: 1 }, device, seed);
@@ -56,9 +84,21 @@ async function timeEager(
   // The backward pass has a forward pass in it.
   await run(warmup, backward);
   device.resetPeakMemory();
-  const forwardTimes = passTimes(await run(steps, forward));
+  const forwardTimes = passTimes(
+    await inTurn(
+      steps,
+      (count) => run(count, forward),
+      (count) => rival.time('forward', count),
+    ),
+  );
   memory.peakForwardBytes = device.memoryStatistics().peakAllocatedBytes;
-  const backwardTimes = passTimes(await run(steps, backward));
+  const backwardTimes = passTimes(
+    await inTurn(
+      steps,
+      (count) => run(count, backward),
+      (count) => rival.time('backward', count),
+    ),
+  );
   memory.peakAllocatedBytes = device.memoryStatistics().peakAllocatedBytes;
   return { forward: forwardTimes, backward: backwardTimes, both: null, compilation: null, memory };
 }
@@ -71,7 +111,7 @@ async function timeCompiled(
   device: Device,
   cell: AttentionCell,
   execution: CompiledExecution,
-  { warmup, steps, seed }: AttentionSettings,
+  { warmup, steps, seed, rival }: AttentionSettings & { readonly rival: Rival },
   progress: CellContext<AttentionSettings>['progress'],
 ): Promise<AttentionResult> {
   using operands = createOperands({ ...cell, heads: 1 }, device, seed);
@@ -80,19 +120,25 @@ async function timeCompiled(
     clearGradients(operands);
     attend(cell.attention, operands).backward(operands.gradient);
   };
-  const time = async (fn: () => Tensor | undefined, name: string) => {
+  const time = async (fn: () => Tensor | undefined, name: string, theirs: 'forward' | 'backward') => {
     const run = stepRunner(progress, { warmup, steps, name });
     const { call, compiled, compilation } = precompile(device, fn, execution);
     const pass = () => timeStep(device, call);
     await run(warmup, pass);
     device.resetPeakMemory();
-    const times = passTimes(await run(steps, pass));
+    const times = passTimes(
+      await inTurn(
+        steps,
+        (count) => run(count, pass),
+        (count) => rival.time(theirs, count),
+      ),
+    );
     const { peakAllocatedBytes } = device.memoryStatistics();
     compiled.dispose();
     return { times, compilation, peakAllocatedBytes };
   };
-  const ofForward = await time(forward, 'forward');
-  const ofBoth = await time(() => void both(), 'forward and backward');
+  const ofForward = await time(forward, 'forward', 'forward');
+  const ofBoth = await time(() => void both(), 'forward and backward', 'backward');
   const { peakAllocatedBytes } = ofBoth;
   return {
     forward: ofForward.times,

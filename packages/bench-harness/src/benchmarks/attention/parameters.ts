@@ -4,6 +4,8 @@ import { count, shapeParameters } from '../../attention/shape.ts';
 import { executions } from '../../execution/kinds.ts';
 import { cellSchema } from '../../parameters/cell-schema.ts';
 import { parameter } from '../../parameters/parameter.ts';
+import type { TorchAttention } from '../../attention/peer-kinds.ts';
+import { peerSetting } from '../../peer/peer-setting.ts';
 
 const { heads: _, mask: __, dtype, ...lengths } = shapeParameters;
 
@@ -31,6 +33,8 @@ export const attentionPasses = {
   warmup: parameter(z.int().nonnegative(), { flag: { describe: 'Passes before those that count' } }),
   steps: parameter(count, { flag: { describe: 'Forward and backward passes that count' } }),
   seed: parameter(z.int().nonnegative(), { flag: { describe: 'Seed of the operands', default: '0' } }),
+  /** Left out without one, as in records from before it could be asked for. */
+  peer: parameter(peerSetting.unwrap().optional()),
 };
 
 const settings = cellSchema(attentionPasses);
@@ -39,6 +43,12 @@ export type AttentionSettings = z.infer<typeof settings>;
 /** `flash`, or `flash, compiled`. */
 export function attentionName({ attention, execution }: AttentionCell): string {
   return execution === 'eager' ? attention : `${attention}, ${execution}`;
+}
+
+/** PyTorch's attention that runs as this one does; null where there is none. */
+export function torchAttentionOf({ attention, execution }: AttentionCell): TorchAttention | null {
+  if (attention === 'plain') return execution === 'eager' ? 'plain' : 'compiled';
+  return attention === 'flash' && execution === 'eager' ? 'flash' : null;
 }
 
 /** The defaults where the command line names nothing: on the CPU what a laptop does in a minute. */

@@ -1,10 +1,28 @@
 import { z } from 'zod';
+import { torchAttentionNames } from '../../attention/peer-kinds.ts';
 import { compilation } from '../../execution/compilation.ts';
 import { timeList } from '../../measuring/statistics.ts';
+import { failedPeer } from '../../peer/cell-peer.ts';
 
 /** Milliseconds, one sample a pass; see measuring/timing.ts. */
 const passTimes = z.object({ deviceMs: timeList, wallMs: timeList });
 export type PassTimes = z.infer<typeof passTimes>;
+
+/** The same passes of PyTorch, each by itself also where it is compiled: its program of the backward pass is one of its own. */
+const peerPasses = z.object({
+  status: z.literal('ok'),
+  attention: z.enum(torchAttentionNames),
+  ...{ torch: z.string(), python: z.string(), device: z.string() },
+  forward: passTimes,
+  backward: passTimes,
+  /** Null on the CPU, where PyTorch does not count. */
+  memory: z.object({
+    beforeBackwardBytes: z.number().nullable(),
+    peakAllocatedBytes: z.number().nullable(),
+  }),
+});
+const peerResult = z.discriminatedUnion('status', [peerPasses, failedPeer]);
+export type AttentionPeer = z.infer<typeof peerResult>;
 
 export const attentionResult = z.object({
   forward: passTimes,
@@ -22,6 +40,8 @@ export const attentionResult = z.object({
     /** Of both passes. */
     peakAllocatedBytes: z.number(),
   }),
+  /** Not there without a peer, and of attentions that it does not have. */
+  peer: peerResult.optional(),
 });
 export type AttentionResult = z.infer<typeof attentionResult>;
 

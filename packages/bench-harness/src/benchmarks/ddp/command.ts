@@ -8,7 +8,7 @@ import { UsageError } from '../../errors.ts';
 import { chooseModels, modelFlags, sizeFlag } from '../../model/flags.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { torchFlag } from '../e2e/flags.ts';
-import { ddpSettings, ddpSwept, isSharded } from './parameters.ts';
+import { ddpSettings, ddpSwept } from './parameters.ts';
 
 const mebibyte = 2 ** 20;
 const { backend, ...settingFlags } = settingFlagsOf(ddpSettings);
@@ -33,6 +33,11 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ['roofline ddp --mode tensor', 'layers divided over the ranks, which calculate the same tokens together'],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
     ['roofline ddp --execution eager,compiled', 'steps as programs, with the communication in them'],
+    [
+      'roofline ddp --backend nccl --size 8b --context 32768 --batch 1 --dtype bfloat16 --mode fsdp --execution compiled ' +
+        '--attention flash --recompute attention-kept --logits chunked --peer torch',
+      "a model for two GPUs, next to PyTorch's FSDP2",
+    ],
   ],
   load: async () => (await import('./benchmark.ts')).ddpBenchmark,
   async plan(args) {
@@ -42,10 +47,10 @@ export const ddpCommand = benchmarkCommand('ddp', {
     await requireBackend(backend);
     const model = await chooseModels(args, 'tiny');
     const peer = await askedPeer(args);
-    const sharded = swept.mode.find(isSharded);
-    if (peer && sharded)
+    const divided = swept.mode.find((mode) => mode === 'tensor' || mode === 'fsdp-tensor');
+    if (peer && divided)
       throw new UsageError(
-        `--peer torch is DistributedDataParallel: leave ${sharded} out of --mode, or --peer, which has all parameters on each rank.`,
+        `--peer torch has no layers divided over ranks: leave ${divided} out of --mode, or leave out --peer.`,
       );
     const bucketBytes = Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER);
     return {

@@ -15,7 +15,7 @@ import { Mesh, type ProcessGroup, fullyShard, parallelize } from '@roofline/coll
 import { AdamW } from '@roofline/optim';
 import { deferWeights } from '@roofline/transformer';
 import { type DdpCell, type DdpSettings, tensorRanksOf } from './parameters.ts';
-import { type RankModel, builderOf, waitForAll } from './rank-model.ts';
+import { type RankModel, builderOf, waitFor } from './rank-model.ts';
 
 /** A collective as the first step made it, to be made again. */
 interface SeenCall {
@@ -43,9 +43,16 @@ export async function dividedModelOf(
   const isSharded = cell.mode === 'fsdp-tensor';
   const sharded = isSharded && fullyShard(model, mesh.along('shard'), { computeDtype: cell.dtype });
   const calls = new FirstPass();
+  const optimizer = new AdamW((sharded || divided).parameters());
   return {
     model,
-    optimizer: new AdamW((sharded || divided).parameters()),
+    optimizer,
+    dispose() {
+      optimizer.dispose();
+      if (sharded) sharded.dispose();
+      divided.dispose();
+      mesh.dispose();
+    },
     get bucketBytes() {
       return calls.seen.map(({ bytes }) => bytes);
     },
@@ -55,11 +62,12 @@ export async function dividedModelOf(
     communication() {
       const inputs = calls.seen.map(({ shape, dtype }) => zeros(shape, { device, dtype }));
       return () =>
-        noGrad(() =>
-          waitForAll(
-            calls.seen.map(({ op, attributes }, i) => applyOne(op, [inputs[i]!], attributes as never)),
-          ),
-        );
+        noGrad(() => {
+          const results = calls.seen.map(({ op, attributes }, i) =>
+            applyOne(op, [inputs[i]!], attributes as never),
+          );
+          for (const result of results) waitFor(result);
+        });
     },
   };
 }

@@ -1,11 +1,12 @@
-import { availableParallelism } from 'node:os';
 import { launch } from '@roofline/collectives';
 import { ddpRankProgram } from '../../paths.ts';
 import { freePort } from '../../peer/free-port.ts';
 import { rankError } from '../../runner/rank-error.ts';
+import { readRankEvent } from '../../runner/rank-lines.ts';
+import { threadsOfRank } from '../../runner/threads-of-rank.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
-import { readRankEvent } from './rank-lines.ts';
+import type { RankEvent } from './rank-event.ts';
 import { type DdpResult, type RankResult, rankResult } from './result.ts';
 import type { RankJob } from './run-rank.ts';
 
@@ -29,7 +30,7 @@ export async function measureDdp(
     script: ddpRankProgram,
     args: [JSON.stringify(job)],
     write(stream, line) {
-      const event = readRankEvent(line);
+      const event = readRankEvent<RankEvent>(line);
       if (event?.type === 'progress') progress(event.done, event.total, event.name);
       else if (event) results.push(rankResult.parse(event.result));
       // What ranks print on stderr goes into the error of the one that failed.
@@ -40,19 +41,18 @@ export async function measureDdp(
   return joinRanks(results.sort((a, b) => a.rank - b.rank));
 }
 
-/** Cores that each rank of this machine may keep busy: what is set for all, else an even share. */
-function threadsOfRank(worldSize: number): number {
-  const given = Number(process.env['ROOFLINE_CPU_THREADS']);
-  return given > 0 ? given : Math.max(1, Math.floor(availableParallelism() / worldSize));
-}
-
 /** PyTorch's steps as its slowest rank has them; a failure of one is that of all. */
 function joinPeers(peers: readonly RankResult['peer'][]): RankResult['peer'] {
   const [first] = peers;
   const failed = peers.find((peer) => peer?.status === 'failed');
   if (failed || first?.status !== 'ok') return failed ?? null;
   const samples = peers.map((peer) => (peer as typeof first).stepMs);
-  return { ...first, stepMs: first.stepMs.map((_, step) => Math.max(...samples.map((each) => each[step]!))) };
+  const peaks = peers.flatMap((peer) => (peer as typeof first).peakBytes ?? []);
+  return {
+    ...first,
+    stepMs: first.stepMs.map((_, step) => Math.max(...samples.map((each) => each[step]!))),
+    peakBytes: peaks.length === 0 ? null : Math.max(...peaks),
+  };
 }
 
 /** Each step takes as long as on its slowest rank. */
@@ -70,6 +70,7 @@ export function joinRanks(results: readonly RankResult[]): DdpResult {
     parameterCount,
     profiledPasses: results.map(({ profiledPass }) => profiledPass),
     threads,
+    coldStartMs: Math.max(...results.map(({ coldStartMs }) => coldStartMs)),
     peer: joinPeers(results.map(({ peer }) => peer)),
   };
 }

@@ -50,6 +50,7 @@ export const ddpCellParameters = {
   context: parameter(count, { flag: { ...stepParameters.context.flag!, default: '64' } }),
   batch: parameter(count, { description: 'Of each rank.', flag: stepParameters.batch.flag! }),
   dtype: parameter(z.enum(ddpDtypes), { flag: stepParameters.dtype.flag! }),
+  attention: stepParameters.attention,
   recompute: stepParameters.recompute,
   logits: stepParameters.logits,
   execution: parameter(z.enum(executions).default('eager'), {
@@ -105,7 +106,7 @@ const sweep = sweepOf({
   settings: ddpSettings,
   // The modes of one setting together.
   nested: [
-    ...(['model', 'dtype', 'context', 'batch', 'recompute', 'logits'] as const),
+    ...(['model', 'dtype', 'context', 'batch', 'attention', 'recompute', 'logits'] as const),
     ...(['optimizer', 'worldSize', 'execution', 'mode'] as const),
   ],
 });
@@ -120,10 +121,9 @@ export const ddpSweep = {
       .filter(isPossible),
 };
 
-/** Sharded parameters have no optimizer to shard besides, and no programs yet; halves and pairs need two ranks each. */
-function isPossible({ mode, optimizer, worldSize, execution }: DdpCell): boolean {
+/** Sharded parameters have no optimizer to shard besides; halves and pairs need two ranks each. */
+function isPossible({ mode, optimizer, worldSize }: DdpCell): boolean {
   if (isSharded(mode) && optimizer === 'sharded') return false;
-  if (isSharded(mode) && mode !== 'tensor' && execution !== 'eager') return false;
   const isTwofold = mode === 'hybrid' || mode === 'fsdp-tensor';
   return !isTwofold || (worldSize >= 4 && worldSize % 2 === 0);
 }

@@ -15,14 +15,19 @@ import { profilePass } from './profile-pass.ts';
 import type { RankModel } from './rank-model.ts';
 import type { ProfiledPass, RankResult } from './result.ts';
 
+type Times = RankResult['times'];
+
 /** Each of a rank's times, of one step. */
-export type StepSample = { readonly [Name in keyof RankResult['times']]: number };
+export type StepSample = { readonly [Name in keyof Times]: number };
 
 interface Runs {
-  /** Forward and backward. */
+  /** What is timed with its communication and without: forward and backward, or of programs the whole step. */
   readonly pass: () => void;
-  readonly update: () => void;
+  readonly localPass: () => void;
+  /** Null where it is part of the step's program. */
+  readonly update: (() => void) | null;
   readonly step: () => void;
+  dispose(): void;
 }
 
 /** One rank's side of the training that is timed. All ranks call its methods together. */
@@ -60,21 +65,18 @@ export class RankTraining {
 
   #runsOf(execution: DdpCell['execution']): Runs {
     const { optimizer } = this.#trained;
-    const runs: Runs = {
-      pass: () => this.#backward(),
-      update: () => optimizer.step(),
-      step: () => {
-        this.#backward();
-        optimizer.step();
-        optimizer.zeroGrad();
-      },
+    const pass = () => this.#backward();
+    const step = () => {
+      pass();
+      optimizer.step();
+      optimizer.zeroGrad();
     };
-    if (execution === 'eager') return runs;
-    const options = { autotune: execution === 'autotuned' };
+    if (execution === 'eager')
+      return { ...{ pass, localPass: pass, update: () => optimizer.step(), step }, dispose() {} };
+    const [program, local] = [step, step].map((run) => compile(run, { autotune: execution === 'autotuned' }));
     return {
-      pass: compile(runs.pass, options),
-      update: compile(runs.update, options),
-      step: compile(runs.step, options),
+      ...{ pass: program!, localPass: local!, update: null, step: program! },
+      dispose: () => [program, local].forEach((run) => run!.dispose()),
     };
   }
 
@@ -83,8 +85,26 @@ export class RankTraining {
     return [...this.#trained.bucketBytes];
   }
 
-  /** The first step, in which the optimizer makes its state. */
-  firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
+  /**
+   * The first steps: memory around that in which the optimizer makes its state, op by op, then the peak of one like those that are
+   * timed, with no other program there, and how long after its start the process had made the first of those.
+   */
+  firstSteps(): { readonly memory: RankResult['memory']; readonly coldStartMs: number } {
+    const held = this.#firstStep();
+    // The memory that a step leaves to the next is not that of a program.
+    this.#device.emptyCache();
+    this.#begin(this.#run.step);
+    // A program that is traced replays from the next call on; one that has found a new order of gathers from the one after.
+    if (this.#cell.execution !== 'eager') for (let i = 0; i < 2; i++) this.#begin(this.#run.step);
+    this.#device.synchronize();
+    const coldStartMs = performance.now();
+    this.#device.resetPeakMemory();
+    this.#begin(this.#run.step);
+    const { peakAllocatedBytes: peakBytes } = this.#device.memoryStatistics();
+    return { memory: { ...held, peakBytes }, coldStartMs };
+  }
+
+  #firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
     this.#trained.beginPass();
     this.#backward();
     this.copiedBytes = this.#trained.copiedBytes;
@@ -95,47 +115,57 @@ export class RankTraining {
     return { builtBytes: this.#builtBytes, beforeStepBytes, afterStepBytes };
   }
 
-  /** Each of the times once, all ranks beginning together; `localMs` is 0 where there is no pass without communication. */
+  /** Each of the times once, all ranks beginning together; 0 for those that `timesOf` leaves out. */
   sample(): StepSample {
     const { optimizer, alone } = this.#trained;
-    const localMs = alone ? this.#time(() => alone(() => this.#pass())) : 0;
+    const { pass, localPass, update, step } = this.#run;
+    const localMs = alone ? this.#time(() => alone(() => this.#begin(localPass))) : 0;
     optimizer.zeroGrad();
-    const synchronizedMs = this.#time(() => this.#pass());
-    const optimizerMs = this.#time(() => this.#run.update());
+    const synchronizedMs = this.#timesPasses ? this.#time(() => this.#begin(pass)) : 0;
+    const optimizerMs = update ? this.#time(update) : 0;
     optimizer.zeroGrad();
-    const stepMs = this.#time(() => this.#step());
+    const stepMs = this.#time(() => this.#begin(step));
     const communicationMs = scope(() => this.#time(this.#trained.communication()));
     return { localMs, synchronizedMs, optimizerMs, stepMs, communicationMs };
   }
 
-  /** Whether `sample` times passes without communication. */
-  get hasLocalPasses(): boolean {
-    return this.#trained.alone !== null;
+  /** Those of the times that there are. */
+  timesOf(measured: { readonly [Name in keyof Times]: NonNullable<Times[Name]> }): Times {
+    return {
+      ...measured,
+      localMs: this.#trained.alone ? measured.localMs : null,
+      synchronizedMs: this.#timesPasses ? measured.synchronizedMs : null,
+      optimizerMs: this.#run.update ? measured.optimizerMs : null,
+    };
   }
 
-  #step(): void {
-    this.#trained.beginPass();
-    this.#run.step();
+  /** Whether a pass is timed apart from a step: with the update in its program, only to compare it to one without communication. */
+  get #timesPasses(): boolean {
+    return this.#run.update !== null || this.#trained.alone !== null;
   }
 
-  /** One pass with its communication, as the profiler sees it when it has warmed up. */
+  /** Frees the model and its programs. */
+  dispose(): void {
+    this.#run.dispose();
+    this.#trained.dispose();
+    this.#device.emptyCache();
+  }
+
+  /** One pass with its communication, or a step that is one program, as the profiler sees it when it has warmed up. */
   async profile(): Promise<ProfiledPass> {
     const passes: ProfiledPass[] = [];
     for (const _ of ['warm-up', 'counts']) {
       this.#device.synchronize();
       this.#group.barrier().wait();
-      passes.push(await profilePass(() => this.#pass()));
+      passes.push(await profilePass(() => this.#begin(this.#run.pass)));
       this.#trained.optimizer.zeroGrad();
     }
     return passes.at(-1)!;
   }
 
-  #pass(): void {
+  #begin(run: () => void): void {
     this.#trained.beginPass();
-    this.#run.pass();
-    // On the CPU a program leaves the last reductions to whoever asks for their memory.
-    if (this.#cell.execution !== 'eager')
-      for (const { grad } of this.#trained.model.parameters()) void grad?.address;
+    run();
   }
 
   #backward(): void {

@@ -20,6 +20,7 @@ export const e2eBenchmark = defineBenchmark({
     ...(parameters.execution.length > 1 &&
       parameters.execution.includes('eager') && { sweepsEager: true as const }),
   }),
+  sharesProcess: (_, { peer }) => peer === null,
   samplesMs: ({ deviceMs }) => deviceMs,
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: ({ work }, { dtype }) => ({ phases: Object.values(work), dtype }),

@@ -39,7 +39,7 @@ export const e2eCommand = benchmarkCommand(({ warmup }) => (warmup.length > 1 ? 
     ],
     [
       'roofline e2e --execution compiled --dtype bfloat16 --peer torch,jax --peer-execution whole-graph',
-      'beside the strongest peers',
+      'compared with the strongest peers',
     ],
     ['roofline e2e --d-model 512 --d-ff 2048 --layers 4 --heads 8', 'a size of your own'],
     [
@@ -58,9 +58,7 @@ export const e2eCommand = benchmarkCommand(({ warmup }) => (warmup.length > 1 ? 
     const steps = stepsBy(args, await chooseModels(args, 'small'), stepSettings);
     const isStudy = counts.length > 1;
     if (isStudy && ['peer', 'peer-attention', 'peer-execution'].some((name) => args[name] !== undefined)) {
-      throw new UsageError(
-        '--peer goes with one number of --warmup steps: a warm-up study is of ours alone.',
-      );
+      throw new UsageError('--peer goes with one number of --warmup steps: a warm-up study runs only ours.');
     }
     const peer = isStudy ? null : await choosePeers(args);
     return {

@@ -49,15 +49,15 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
     compilation: workload.program?.compilation ?? null,
     eagerInTurn: hasEager ? collectSteps(eagerSteps) : null,
   };
-  if (!isApart) return { ...ofOurs, peer: contender ? await contender.finish() : null };
   workload.dispose();
+  if (!isApart) return { ...ofOurs, peer: contender ? await contender.finish() : null };
   device.emptyCache();
   const alone = await start();
   for (const count of alternationBlocks(settings.steps)) await alone.run(count);
   return { ...ofOurs, peer: await alone.finish(), peerApart: true };
 }
 
-/** Whether so much of a GPU's memory is taken that no other step of the same size fits beside. */
+/** Whether so much of a GPU's memory is taken that no other step of the same size fits next to it. */
 function takesMostOf(device: Device): boolean {
   const total = Number(device.properties()['memoryMiB'] ?? Infinity) * 2 ** 20;
   return 2 * device.memoryStatistics().peakReservedBytes > total;

@@ -92,7 +92,7 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
     get program() {
       return program;
     },
-    // A program has its memory; an eager pass beside it would need more.
+    // A program has its memory; an eager pass on top of it would need more.
     loss: () =>
       cell.mode === 'forward'
         ? null

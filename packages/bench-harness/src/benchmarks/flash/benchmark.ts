@@ -29,6 +29,7 @@ export const flashBenchmark = defineBenchmark({
   }),
   result: flashResult,
   flashAttention: (cell, { attentions }) => (attentions.includes('flash') ? cell : null),
+  sharesProcess: (_, { peer }) => peer === null,
   samplesMs: (result) => Object.values(firstMeasured(result)?.samplesMs ?? {}).at(-1) ?? [],
   peakBytes: (result) => firstMeasured(result)?.peakBytes ?? null,
   table: (cells) => flashTable(timedPasses(cells)),

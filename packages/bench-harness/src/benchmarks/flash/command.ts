@@ -109,7 +109,7 @@ function checkFlags(args: GivenArguments): void {
     ['pass', 'peer', 'peer-attention'].find((name) => args[name] !== undefined) ??
     (args['leaderboard'] ? 'leaderboard' : undefined);
   if (args['tile'] !== undefined && untiled !== undefined) {
-    throw new UsageError(`--tile is of our forward pass alone: leave out --${untiled}.`);
+    throw new UsageError(`--tile times our forward pass alone: leave out --${untiled}.`);
   }
   const given = [...Object.keys(shapeFlags), 'pass'].find((name) => args[name] !== undefined);
   if (args['leaderboard'] && given !== undefined) {

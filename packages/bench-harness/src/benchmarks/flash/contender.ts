@@ -15,7 +15,7 @@ export interface Contender {
   probe(): Promise<number | null>;
   /** Milliseconds of each call. */
   sample(pass: Pass, turn: Turn): Promise<number[]>;
-  /** What an error of either function comes to as a row of its own; null for one that spoils the cell. */
+  /** The outcome to report for an error of either function; null for one that spoils the cell. */
   explain(error: unknown): Exclude<Outcome, { status: 'ok' }> | null;
 }
 

@@ -28,7 +28,7 @@ export const flashSettingParameters = {
   rounds: parameter(count, { flag: { default: '3', describe: 'Turns that the attentions take' } }),
   seed: parameter(z.int().nonnegative(), { flag: { default: '0', describe: 'Seed of the operands' } }),
   peer: parameter(peerSetting),
-  /** Of the peer; without one they are of no account. */
+  /** Of the peer; unused without one. */
   peerAttentions: parameter(z.array(z.enum(torchAttentionNames)).min(1), {
     flag: { name: 'peer-attention', describe: 'Those of PyTorch; all if not given' },
   }),

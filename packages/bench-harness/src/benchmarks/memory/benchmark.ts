@@ -3,10 +3,9 @@ import { stepSweepOf } from '../e2e/parameters.ts';
 import { memorySettings } from './parameters.ts';
 import { detailedOf, forwardBeside, overheadFinding, peakFinding, savedFinding } from './report/findings.ts';
 import { lead } from './report/lead.ts';
-import { opByOpNotes } from './report/op-by-op.ts';
+import { opByOpNotes, largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
 import { allocationPictures, allocationPlot, peakPlot } from './report/plots.ts';
 import { recomputeFinding, recomputePlot, recomputeTable } from './report/recompute.ts';
-import { largestTable, liveTable, savedTable, sweepTable } from './report/tables.ts';
 import { memoryResult } from './result.ts';
 
 /** Where the memory of a training step goes: one step recorded, allocation by allocation. */
@@ -37,7 +36,7 @@ export const memoryBenchmark = defineBenchmark({
       const tables = recomputeTable(cells);
       if (tables.length === 0) return [];
       const text =
-        'Each policy beside the step that keeps all of its activations. Predicted is the peak of that step with what its blocks keep ' +
+        'Each policy compared with the step that keeps all of its activations. Predicted is the peak of that step with what its blocks keep ' +
         'replaced by what those of the policy do: inputs of blocks, attention where that is kept, and all of the blocks that are ' +
         'made again together (Chen et al. 2016).';
       return [

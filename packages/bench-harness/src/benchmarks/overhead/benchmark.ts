@@ -1,10 +1,10 @@
 import { findingsTable } from '../../report/findings-table.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { isInstrumentCell, overheadSweep, type OverheadCell } from './parameters.ts';
-import { instrumentFindingRows, instrumentFindings, instrumentTable } from './report/instruments.ts';
+import { instrumentFindings, instrumentTable } from './report/instruments.ts';
 import { lead } from './report/lead.ts';
-import type { OverheadCells } from './report/measured.ts';
-import { opFindingRows, opFindings, opPlot, opTable } from './report/ops.ts';
+import { opsIn, type OverheadCells } from './report/measured.ts';
+import { opFindings, opPlot, opTable } from './report/ops.ts';
 import { overheadResult } from './result.ts';
 
 /** What an eager op costs the host, how long the first one takes, and what instruments cost a step. */
@@ -39,12 +39,18 @@ export const overheadBenchmark = defineBenchmark({
   ],
 });
 
-/** Everything that was found: in full where it is of one study, else one finding a row. */
+/** Everything that was found: the table of the study where there is one, else one finding a row. */
 function everyFinding(cells: OverheadCells) {
   const [[ops], [instruments]] = [opTable(cells), instrumentTable(cells)];
   if (!ops || !instruments) return (ops ?? instruments)!;
-  const findings = [...opFindingRows(cells), ...instrumentFindingRows(cells)];
-  return findingsTable('overhead-findings', 'Overhead of eager ops and of instruments', findings);
+  return findingsTable('overhead-findings', 'Overhead of eager ops and of instruments', [
+    { name: 'ops', cells: opsIn(cells), table: [ops], finding: ['hostUs'] },
+    {
+      ...{ name: 'instruments', table: [instruments] },
+      cells: cells.filter(({ cell }) => isInstrumentCell(cell)),
+      finding: ['onMs', 'ratio', 'ratioInterval', 'microsecondsPerEvent'],
+    },
+  ]);
 }
 
 function describeOverheadCell(cell: OverheadCell): string {

@@ -42,7 +42,7 @@ export const overheadSettings = {
     flag: {
       ...{
         default: '20',
-        describe: 'Repeats of an op, and rounds of the instruments, that the median is of',
+        describe: 'Repeats of an op, and rounds of the instruments, that the median is taken over',
       },
     },
   }),

@@ -1,9 +1,17 @@
+import type { Table } from '@roofline/reports';
 import { cellWords } from '../../parameters/cell-names.ts';
 import { defineBenchmark } from '../define-benchmark.ts';
 import { findingsTable } from '../../report/findings-table.ts';
 import { describeCell, sizeName } from '../e2e/parameters.ts';
 import { peerNotes } from '../e2e/report/findings.ts';
-import { lossParameters, precisionResult, precisionSweep, type PrecisionCell } from './parameters.ts';
+import {
+  lossParameters,
+  lowDtypes,
+  precisionResult,
+  precisionSweep,
+  studies,
+  type PrecisionCell,
+} from './parameters.ts';
 import {
   accumulationFinding,
   accuracyFinding,
@@ -14,7 +22,6 @@ import {
   speedFindings,
 } from './report/findings.ts';
 import { lead } from './report/lead.ts';
-import { listFindings } from './report/listed-findings.ts';
 import { cellsOf, type PrecisionCells } from './report/measured.ts';
 import { lossPlot, normPlot, speedPlot } from './report/plots.ts';
 import {
@@ -36,9 +43,10 @@ export const precisionBenchmark = defineBenchmark({
   ...precisionSweep,
   result: precisionResult,
   describe: describePrecisionCell,
+  sharesProcess: ({ study }, { peer }) => study === 'speed' && peer === null,
   samplesMs: (result) => (result.study === 'speed' ? result.deviceMs : []),
   peakBytes: (result) => (result.study === 'speed' ? result.memory.peakAllocatedBytes : null),
-  table: (cells) => findingsTable('findings', 'Mixed precision', listFindings(cells)),
+  table: everyFinding,
   overview: [speedNotes],
   lead,
   findings: [
@@ -84,6 +92,30 @@ export const precisionBenchmark = defineBenchmark({
     },
   ],
 });
+
+/** The table of each study, and which of its columns say what was found. */
+const findingsOf = {
+  accumulation: [accumulationTable, ['sum']],
+  dtypes: [dtypeTable, lowDtypes.flatMap((dtype) => [dtype, `torch-${dtype}`])],
+  norms: [normTable, lowDtypes],
+  accuracy: [accuracyTable, ['gradientRatio']],
+  loss: [lossTable, ['steps', 'first', 'last', 'skipped']],
+  speed: [speedTable, ['medianMs', 'speedUp']],
+} as const satisfies Record<
+  string,
+  readonly [table: (cells: PrecisionCells) => Table[], finding: readonly string[]]
+>;
+
+function everyFinding(cells: PrecisionCells): Table {
+  return findingsTable(
+    'findings',
+    'Mixed precision',
+    studies.map((name) => {
+      const [table, finding] = findingsOf[name];
+      return { name, cells: cellsOf(name, cells), table: table(cells), finding };
+    }),
+  );
+}
 
 function describePrecisionCell(cell: PrecisionCell): string {
   switch (cell.study) {

@@ -15,7 +15,7 @@ import {
 } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
-const lowDtypes = ['float16', 'bfloat16'] as const;
+export const lowDtypes = ['float16', 'bfloat16'] as const;
 export type LowDType = (typeof lowDtypes)[number];
 
 /** The parts of the study of mixed precision. */

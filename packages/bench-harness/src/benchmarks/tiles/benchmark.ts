@@ -9,6 +9,11 @@ export const tilesBenchmark = defineBenchmark({
   ...tileSweep,
   cellParameters: tileParameters,
   result: tileResult,
+  flashAttention: ({ tileQueries, tileKeys, ...shape }) => ({
+    ...shape,
+    tile: { queries: tileQueries, keys: tileKeys },
+  }),
+  sharesProcess: () => true,
   samplesMs: (result) => (result.status === 'ok' ? result.samplesMs : []),
   table: tileTable,
   findings: [tileFindings],

@@ -35,7 +35,7 @@ export const tileResult = z.discriminatedUnion('status', [
     status: z.literal('ok'),
     /** Milliseconds, one sample a call. */
     samplesMs: z.array(z.number()).min(1),
-    /** What a block of the kernel takes; null on the CPU, whose tiles are of tensor ops. */
+    /** What a block of the kernel takes; null on the CPU, where tiles are made of tensor ops. */
     kernel: z
       .object({
         threads: z.number(),

@@ -106,7 +106,7 @@ function settlingFinding({ name, measured, coldest, warmest, ratios }: Contrast)
   );
 }
 
-/** The mean step after each number of warm-up steps beside that after the most. */
+/** The mean step after each number of warm-up steps, compared with that after the most. */
 export function lead(cells: Cells): Lead | null {
   const found = studies(cells).flatMap((study) => contrast(study) ?? []);
   const counts = [...new Set(found.map(({ warmest }) => stepCount(warmest)))];
@@ -116,7 +116,7 @@ export function lead(cells: Cells): Lead | null {
   const coldRatios = found.map(({ ratios }) => ratios[0]!);
   return ratioLead(
     {
-      ...{ title: `Mean steps beside those after ${counts.join(' or ')}`, ours: 'Mean', theirs },
+      ...{ title: `Mean steps vs those after ${counts.join(' or ')}`, ours: 'Mean', theirs },
       caption:
         'Mean device time of the steps that count, each number of warm-up steps in a process of its own.',
       parameters: warmupCellParameters,

@@ -1,8 +1,13 @@
 import type { InferredOptionTypes } from 'yargs';
 import { jsonFlag, type Flags } from '../command.ts';
-import { outOfMemoryPolicies, type OutOfMemoryPolicy } from '../exit-code.ts';
 import { parsePath, parsePositiveNumber } from '../option-values.ts';
 import { choiceOf } from './choices.ts';
+import { EXIT } from '../../errors.ts';
+import type { CellRecord } from '../../records/record.ts';
+
+/** Whether rows that ran out of memory count as an answer, have an exit code of their own, or are failures. */
+const outOfMemoryPolicies = ['ok', 'report', 'fail'] as const;
+export type OutOfMemoryPolicy = (typeof outOfMemoryPolicies)[number];
 
 /** What every benchmark takes: where records go, and what becomes of cells that go wrong. */
 export const sweepFlags = {
@@ -58,4 +63,11 @@ function timestamp(): string {
   const digits = (numbers: readonly number[]) =>
     numbers.map((each) => String(each).padStart(2, '0')).join('');
   return `${digits(day)}-${digits(time)}`;
+}
+
+/** 0 all measured, 1 a failure, 3 finished with rows that ran out of memory (0 or 1 by policy). */
+export function exitCodeOf(records: readonly CellRecord[], policy: OutOfMemoryPolicy): number {
+  if (records.some(({ status }) => status === 'failed' || status === 'timeout')) return EXIT.failure;
+  if (records.every(({ status }) => status === 'ok')) return EXIT.ok;
+  return { ok: EXIT.ok, report: EXIT.outOfMemory, fail: EXIT.failure }[policy];
 }

@@ -9,13 +9,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { UsageError } from '../../errors.ts';
 import { packageDirectory } from '../../paths.ts';
 import { stampBundle } from '../../records/git-state.ts';
 import { dependencyClosure } from './dependency-closure.ts';
 import { launchers, readme } from './launchers.ts';
-import { BUNDLE_PLATFORM, isNeeded } from './pruning.ts';
 
 /** What is copied of our own packages, where present. */
 const PACKAGE_PARTS = [
@@ -110,4 +109,25 @@ function copyNode(root: string, out: string): void {
   mkdirSync(join(out, 'bin'), { recursive: true });
   cpSync(binary, join(out, 'bin', 'node'), { dereference: true });
   chmodSync(join(out, 'bin', 'node'), 0o755);
+}
+
+/** The one platform that a bundle is for. */
+const BUNDLE_PLATFORM = { platform: 'linux', arch: 'x64' } as const;
+
+/** Endings of files that no program reads at run time. */
+const DEAD_WEIGHT = /\.(map|d\.[cm]?ts|md|markdown|flow|tsbuildinfo)$/i;
+
+/** Folders of certain packages that serve other platforms, or building from source; and what was built for this host's Gloo. */
+const FOREIGN_FOLDERS: readonly RegExp[] = [
+  /node_modules\/onnxruntime-node\/bin\/napi-v\d+\/(?!linux(\/x64|$))/,
+  /node_modules\/onnxruntime-node\/bin\/napi-v\d+\/linux\/(?!x64)/,
+  /node_modules\/koffi\/(doc|vendor)$/,
+  /collectives\/native\/build$/,
+];
+
+/** Whether a file or folder belongs in the bundle. Licences always do. */
+export function isNeeded(path: string): boolean {
+  const unified = path.replaceAll(sep, '/');
+  if (/\/licen[cs]e[^/]*$/i.test(unified)) return true;
+  return !DEAD_WEIGHT.test(unified) && !FOREIGN_FOLDERS.some((pattern) => pattern.test(unified));
 }

@@ -8,7 +8,6 @@ import { temporaryFolder } from '../../temporary-folder.ts';
 import { findPython } from '../find-python.ts';
 import { runPythonProgram } from '../python-program.ts';
 import type { AgreeJob, AgreeResult } from './agree-job.ts';
-import { relativeError } from './relative-error.ts';
 
 /** Runs one configuration here and in PyTorch, with the same weights and data, and compares all of it. */
 export const agreeTask: CellTask<AgreeJob, Record<string, never>, AgreeResult> = {
@@ -84,4 +83,18 @@ function compare(ours: Outputs, theirs: Outputs): Omit<AgreeResult, 'torch'> {
     gradients: errors('gradient.'),
     parameters: errors('parameter.'),
   };
+}
+
+/** ‖ours − theirs‖ / ‖theirs‖ with Euclidean norms in float64; Infinity where only theirs is all zeros. */
+export function relativeError(ours: ArrayLike<number>, theirs: ArrayLike<number>): number {
+  if (ours.length !== theirs.length) {
+    throw new RangeError(`Cannot compare ${ours.length} elements with ${theirs.length}.`);
+  }
+  let difference = 0;
+  let norm = 0;
+  for (let index = 0; index < ours.length; index++) {
+    difference += (ours[index]! - theirs[index]!) ** 2;
+    norm += theirs[index]! ** 2;
+  }
+  return difference === 0 ? 0 : Math.sqrt(difference / norm);
 }

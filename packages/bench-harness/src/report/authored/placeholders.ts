@@ -1,18 +1,7 @@
-import {
-  formatBytes,
-  formatDuration,
-  formatNumber,
-  formatPercent,
-  formatRatio,
-  ratioTable,
-  type Cell,
-  type Column,
-  type Report,
-  type Row,
-  type Table,
-} from '@roofline/reports';
+import { ratioTable, type Cell, type Report, type Row, type Table } from '@roofline/reports';
 import { max, median, min } from 'simple-statistics';
 import { UsageError } from '../../errors.ts';
+import { valueText } from '../values-in-words.ts';
 
 const PLACEHOLDER = /\{([^{}]*)\}/g;
 /** `min ratio of beside-pytorch where mode = train-step, dtype = bfloat16`. */
@@ -104,11 +93,11 @@ function answer({ pick, key, table: id, conditions }: Query, tables: readonly Ta
     const [only, ...others] = new Set(values);
     if (others.length > 0)
       throw new Error(`${values.length} rows have one: say min, max or median, or where`);
-    return formatted(only!, column);
+    return valueText(only!, column);
   }
   const numbers = values.filter((value) => typeof value === 'number');
   if (numbers.length < values.length) throw new Error(`${key} is no number`);
-  return formatted(picks[pick](numbers), column);
+  return valueText(picks[pick](numbers), column);
 }
 
 function matching(rows: readonly Row[], conditions: Query['conditions']): Row[] {
@@ -117,15 +106,4 @@ function matching(rows: readonly Row[], conditions: Query['conditions']): Row[] 
 
 function keysOf({ columns }: Table): string {
   return columns.map(({ key }) => key).join(', ');
-}
-
-/** As tables write it, with its unit. */
-function formatted(value: string | number, { kind, unit, digits }: Column): string {
-  if (typeof value === 'string') return value;
-  if (kind === 'ratio') return formatRatio(value);
-  if (kind === 'percent') return formatPercent(value);
-  if (kind === 'bytes') return formatBytes(value);
-  if (kind === 'duration') return formatDuration(value);
-  if (kind === 'text') return String(value);
-  return [formatNumber(value, digits), unit].filter(Boolean).join(' ');
 }

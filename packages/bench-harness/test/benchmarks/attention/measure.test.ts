@@ -76,6 +76,18 @@ it.each(attentionKinds)(
   },
 );
 
+it.each([
+  ['eager', ['forward 2', 'forward 1', 'backward 2', 'backward 1']],
+  ['compiled', ['forward 2', 'forward 1', 'backward 2', 'backward 1']],
+] as const)('takes turns with a rival: %s', async (execution, expected) => {
+  const turns: string[] = [];
+  const rival = { time: async (pass: string, count: number) => void turns.push(`${pass} ${count}`) };
+  const cell = { ...shape, attention: 'plain' as const, dtype: 'float32' as const, execution };
+  const { forward } = await timeAttention(device('cpu'), cell, settings, () => {}, rival);
+  expect(turns).toEqual(expected);
+  expect(forward.deviceMs).toHaveLength(settings.steps);
+});
+
 it.skipIf(!hostCompilerVersion())('needs the same memory on the emulated GPU', async () => {
   const cell: AttentionCell = { ...shape, attention: 'flash', dtype: 'float32' };
   const { beforeBackwardBytes } = await measure(openEmulatedDevice(), cell);

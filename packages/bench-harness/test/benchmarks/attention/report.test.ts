@@ -105,7 +105,7 @@ describe('the attention benchmark', () => {
     const [plot] = blocksOf.filter((block): block is Plot => block.kind === 'plot');
     expect(plot!.series.map(({ name }) => name)).toContain('plain, compiled, forward');
     expect(plot!.series.map(({ name }) => name)).not.toContain('plain, compiled, backward');
-    expect(renderHtml(compiled)).toContain('Compiled beside eager');
+    expect(renderHtml(compiled)).toContain('Compiled vs eager');
     expect(attentionBenchmark.samplesMs(passesOf({}, 1))).toEqual([2]);
   });
 

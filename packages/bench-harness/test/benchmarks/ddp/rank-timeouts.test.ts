@@ -21,6 +21,7 @@ const cell: DdpCell = {
     worldSize: 2,
     mode: 'flat',
     execution: 'eager',
+    attention: 'plain',
     recompute: 'none',
     logits: 'whole',
   },

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ddpBenchmark } from '../../../src/benchmarks/ddp/benchmark.ts';
 import { joinRanks } from '../../../src/benchmarks/ddp/measure.ts';
 import { type DdpCell, ddpSweep } from '../../../src/benchmarks/ddp/parameters.ts';
-import { readRankEvent } from '../../../src/benchmarks/ddp/rank-lines.ts';
+import { readRankEvent } from '../../../src/runner/rank-lines.ts';
 import { overlapOf } from '../../../src/benchmarks/ddp/overlap.ts';
 import type { ProfiledPass, RankResult } from '../../../src/benchmarks/ddp/result.ts';
 import { ddpTrace } from '../../../src/benchmarks/ddp/write-traces.ts';
@@ -19,6 +19,7 @@ const cell: DdpCell = {
   ...{ size, shape, context, batch, dtype: 'float32' },
   ...{
     execution: 'eager',
+    attention: 'plain',
     recompute: 'none',
     logits: 'whole',
     optimizer: 'sharded',
@@ -64,6 +65,7 @@ const ofRank = (rank: number, slower = 0): RankResult => ({
   profiledPass: profiledPass(rank),
   parameterCount: 1000,
   threads: 1,
+  coldStartMs: 9000 + slower,
   peer:
     rank === 2
       ? { status: 'failed', error: 'no gloo' }
@@ -104,13 +106,14 @@ describe('sharded parameters', () => {
     ]);
   });
 
-  it('have no optimizer to shard besides, and two halves of two ranks at least', () => {
+  it('are eager or programs, have no optimizer to shard besides, and two halves of two ranks at least', () => {
     const lists = { context: [16], batch: [1], dtype: ['float32'], execution: ['eager', 'compiled'] };
     const saving = { recompute: ['none'], logits: ['whole'] };
     const cells = ddpSweep.expand({
       ...{
         ...lists,
         ...saving,
+        attention: ['plain'],
         model: [{ size, shape }],
         mode: ['flat', 'fsdp', 'hybrid', 'tensor', 'fsdp-tensor'],
         worldSize: [2, 4],
@@ -119,14 +122,16 @@ describe('sharded parameters', () => {
       ...{ backend: 'gloo', bucketBytes: 1, warmup: 0, steps: 1, seed: 0, peer: null },
     } as never);
     const named = cells.map(({ mode, optimizer, worldSize }) => `${mode} ${optimizer} ${worldSize}`);
-    expect(named.filter((name) => !name.startsWith('flat')).sort()).toEqual([
-      'fsdp whole 2',
-      'fsdp whole 4',
-      'fsdp-tensor whole 4',
-      'hybrid whole 4',
-      // Eager and compiled.
-      ...['tensor whole 2', 'tensor whole 2', 'tensor whole 4', 'tensor whole 4'],
-    ]);
+    expect(named.filter((name) => !name.startsWith('flat')).sort()).toEqual(
+      [
+        'fsdp whole 2',
+        'fsdp whole 4',
+        'fsdp-tensor whole 4',
+        'hybrid whole 4',
+        'tensor whole 2',
+        'tensor whole 4',
+      ].flatMap((name) => [name, name]),
+    );
     expect(named.filter((name) => name.startsWith('flat'))).toHaveLength(8);
   });
 });
@@ -141,6 +146,7 @@ describe('ranks', () => {
       status: 'ok',
       torch: '2.0',
       stepMs: [20, 25, 20],
+      peakBytes: null,
     });
     expect(joinRanks([ofRank(0), ofRank(2)]).peer).toEqual({ status: 'failed', error: 'no gloo' });
     expect(joinRanks([{ ...ofRank(0), peer: null }]).peer).toBeNull();

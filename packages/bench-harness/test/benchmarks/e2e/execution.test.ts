@@ -127,7 +127,7 @@ describe('the execution of a cell', () => {
     const table = compiledTable(both)!;
     expect(table.rows.map(({ execution }) => execution)).toEqual(['compiled', 'autotuned']);
     expect(table.columns.map(({ key }) => key)).toContain('execution');
-    expect(renderHtml(e2eBenchmark.toReport(records))).toContain('Compiled beside eager');
+    expect(renderHtml(e2eBenchmark.toReport(records))).toContain('Compiled vs eager');
   });
 
   it('of a peer wants a peer', async () => {

@@ -183,7 +183,7 @@ describe('e2e report', () => {
     expect(e2eBenchmark.toReport([outOfMemoryRecord()]).chart).toBeUndefined();
   });
 
-  it("leads with the best of ours beside the strongest of theirs, and says where a peer's cell failed", () => {
+  it("leads with the best of ours against the strongest of theirs, and says where a peer's cell failed", () => {
     const cell = (size: string, execution: 'eager' | 'compiled', dtype: 'float32' | 'bfloat16') =>
       toyRecord({ size, execution, dtype }, { result: { ...toyResult(), peer } });
     const failed = toyRecord(
@@ -221,7 +221,7 @@ describe('e2e report', () => {
     expect(slow.summary[1]).toBe('Slower than PyTorch: 1 of 1, at most **2.00×** for small.');
   });
 
-  describe('beside several peers', () => {
+  describe('compared with several peers', () => {
     const torch = { ...peer, deviceMs: [20, 20, 20, 20] };
     const { torch: _, ...unnamed } = peer;
     const jax = (ms: number) => ({ ...unnamed, jax: '0.11.0', backToBackMs: [ms, ms, ms, ms], wallMs: [30] });
@@ -249,7 +249,7 @@ describe('e2e report', () => {
         'The strongest peer is JAX 0.11.0 (jit), throughout.',
       );
       expect(chart).toMatchObject({
-        ...{ title: 'Whole steps beside PyTorch and JAX', theirs: 'Strongest peer' },
+        ...{ title: 'Whole steps vs PyTorch and JAX', theirs: 'Strongest peer' },
         rows: [
           { names: ['16', expect.any(String)], ours: expect.closeTo(10), theirs: 16 },
           { names: ['32', expect.any(String)], ours: expect.closeTo(10), theirs: 20 },
@@ -259,12 +259,15 @@ describe('e2e report', () => {
 
     it('has a table of the strongest, and one of all', () => {
       const [strongest, all] = tables(several(25)).filter(({ id }) => id.startsWith('beside-'));
-      expect(strongest).toMatchObject({ id: 'beside-the-strongest', title: 'Beside the strongest peer' });
+      expect(strongest).toMatchObject({
+        id: 'beside-the-strongest',
+        title: 'Compared with the strongest peer',
+      });
       expect(strongest!.rows.map(({ peer, peerMs, ratio }) => [peer, peerMs, ratio])).toEqual([
         ['JAX 0.11.0', 16, expect.closeTo(0.625)],
         ['PyTorch 2.11.0', 20, expect.closeTo(0.5)],
       ]);
-      expect(all!.title).toBe('Beside PyTorch and JAX');
+      expect(all!.title).toBe('Compared with PyTorch and JAX');
       expect(all!.rows.map(({ peerMs, peerStepMs }) => [peerMs, peerStepMs])).toEqual([
         [20, undefined],
         [16, 30],
@@ -272,14 +275,14 @@ describe('e2e report', () => {
         [20, undefined],
       ]);
       expect(all!.columns.map(({ label }) => label)).toEqual(
-        expect.arrayContaining(['Beside', 'Peer', 'Step by step', 'Ours / peer', "Peer's execution"]),
+        expect.arrayContaining(['Compared with', 'Peer', 'Step by step', 'Ours / peer', "Peer's execution"]),
       );
     });
 
     it('names one alone as it is called', () => {
       const records = [step(jit, jax(16))];
       const [table] = tables(records).filter(({ id }) => id.startsWith('beside-'));
-      expect(table!.title).toBe('Beside JAX');
+      expect(table!.title).toBe('Compared with JAX');
       expect(table!.columns.map(({ label }) => label)).toEqual(expect.arrayContaining(['JAX', 'Ours / JAX']));
       const { summary, title } = e2eBenchmark.toReport(records);
       expect(summary[0]).toBe('Of the time of JAX 0.11.0 (jit): in float32 a training step **0.63×**.');

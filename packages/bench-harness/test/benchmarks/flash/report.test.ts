@@ -59,7 +59,7 @@ describe('the flash benchmark', () => {
     expect(flash).toMatchObject({ flops: 3.5 * 2 * 2 * 64 ** 2 * 16, bytes: 12 * tensor, durationMs: 3.5 });
   });
 
-  it('begins with ours beside the fastest of PyTorch, shape by shape', () => {
+  it('begins with ours against the fastest of PyTorch, shape by shape', () => {
     expect(report.title).toMatch(
       /^Flash attention, forward and backward, takes .* of the time of PyTorch's fastest$/,
     );

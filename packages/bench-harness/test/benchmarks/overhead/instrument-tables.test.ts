@@ -70,7 +70,7 @@ describe('the overhead of instruments', () => {
     expect(memory!['microsecondsPerEvent']).toBeCloseTo(1);
   });
 
-  it('leads, step by step under each beside those without, and is described with what was dropped', () => {
+  it('leads, step by step under each compared with those without, and is described with what was dropped', () => {
     const { title, chart, summary, sections } = overheadBenchmark.toReport([opRecord(), instrumentRecord()]);
     expect(title).toBe('Under an instrument a training step takes 1.02× to 1.10× of its time without');
     expect(chart).toMatchObject({ kind: 'ratios', ours: 'On', theirs: 'Off', heads: ['Instrument'] });
@@ -114,10 +114,12 @@ describe('the overhead of instruments', () => {
     expect(columns.map(({ key }) => key)).toEqual(['study', 'what', 'finding']);
     expect(rows.map(({ study }) => study)).toEqual(['ops', 'instruments', 'instruments', 'instruments']);
     expect(rows.map(({ finding }) => finding)).toEqual([
-      '5.00 µs a call',
-      expect.stringMatching(/^1\.100× \(1\.\d+–1\.\d+\), 4\.0 µs an event$/),
-      expect.stringMatching(/^1\.020× /),
-      expect.stringMatching(/^1\.050× /),
+      'Host time: 5.00 µs',
+      expect.stringMatching(
+        /^On: 11\.0 ms; On \/ off: 1\.10×; 95 % interval: 1\.\d+–1\.\d+; Per event: 4\.0 µs$/,
+      ),
+      expect.stringMatching(/^On: 10\.2 ms; On \/ off: 1\.02×; /),
+      expect.stringMatching(/^On: 10\.5 ms; On \/ off: 1\.05×; /),
     ]);
     const { sections } = overheadBenchmark.toReport([opRecord(), instrumentRecord()]);
     expect(sections.map(({ id }) => id)).toEqual(['ops', 'instruments']);

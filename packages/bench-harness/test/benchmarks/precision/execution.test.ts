@@ -72,7 +72,7 @@ describe('the execution of the precision studies', () => {
     const blocks = report.sections.flatMap((section) => section.blocks);
     const both = blocks.find((block) => block.kind === 'table' && block.id === 'compiled-beside-eager');
     expect(both).toMatchObject({ rows: [{ eagerMs: 10, compiledMs: 5, ratio: 0.5, paysAfter: 40 }] });
-    expect(renderHtml(report)).toContain('Compiled beside eager');
+    expect(renderHtml(report)).toContain('Compiled vs eager');
     expect(JSON.stringify(precisionBenchmark.toReport([record('eager', 1)]))).not.toContain(
       'compiled-beside-eager',
     );

@@ -1,6 +1,5 @@
-import { renderMarkdown } from '@roofline/reports';
+import { renderMarkdown, type Table } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
-import { kernelTimeCheckTables } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
 import { isPeerProduct } from '../../../src/benchmarks/profile/peer/peer-kernels.ts';
 import {
   besidePeerTables,
@@ -8,6 +7,7 @@ import {
   shortName,
   topKernelsTables,
 } from '../../../src/benchmarks/profile/report/peer-tables.ts';
+import { stepTables } from '../../../src/benchmarks/profile/report/step-times.ts';
 import type { ProfileSettings } from '../../../src/benchmarks/profile/parameters.ts';
 import type { PeerProfile } from '../../../src/benchmarks/profile/result.ts';
 import { reportOfRecords } from '../../../src/report/report-of-records.ts';
@@ -47,7 +47,9 @@ describe("our kernels next to PyTorch's", () => {
     expect(rows[0]).toMatchObject({ status: 'out-of-memory', error: 'no room in PyTorch' });
     expect(rows).toHaveLength(5);
     // Ours is reported all the same.
-    expect(kernelTimeCheckTables([failed])[0]!.rows).toHaveLength(1);
+    const [{ rows: ours, columns }] = stepTables([failed]) as [Table];
+    expect(ours).toHaveLength(1);
+    expect(columns.map(({ key }) => key)).not.toContain('implementation');
   });
 
   it('are side by side, the longest first, with short names', () => {
@@ -95,7 +97,7 @@ describe("our kernels next to PyTorch's", () => {
     );
     const text = renderMarkdown(report);
     for (const title of [
-      'Kernel time beside PyTorch',
+      'Kernel time vs PyTorch',
       'Kernel summary of PyTorch',
       'Instances by range add up',
     ]) {
@@ -109,19 +111,24 @@ describe("our kernels next to PyTorch's", () => {
 
 describe('kernel time over device time', () => {
   it('is reported as a sum and as busy time, for both', () => {
-    const [ours, theirs] = kernelTimeCheckTables([measured])[0]!.rows;
-    expect(ours).toMatchObject({ implementation: 'Roofline', sumMs: 0.039, busyMs: 0.039, deviceMs: 0.105 });
-    expect(theirs).toMatchObject({ implementation: 'PyTorch', sumMs: 0.08, busyMs: 0.075, plainMs: 0.09 });
+    const [ours, theirs] = stepTables([measured])[0]!.rows;
+    expect(ours).toMatchObject({
+      implementation: 'Roofline',
+      kernelMs: 0.039,
+      busyMs: 0.039,
+      deviceMs: 0.105,
+    });
+    expect(theirs).toMatchObject({ implementation: 'PyTorch', kernelMs: 0.08, busyMs: 0.075, plainMs: 0.09 });
     expect(theirs!['sumShare']).toBeCloseTo(0.8, 10);
     expect(theirs!['busyShare']).toBeCloseTo(0.75, 10);
-    expect(theirs!['plainBusyShare']).toBeCloseTo(75 / 90, 10);
+    expect(theirs!['idleShare']).toBeCloseTo(15 / 90, 10);
   });
 
   it('counts kernels that overlap once in the busy time', () => {
     const result = structuredClone(toyProfileResult);
     for (const { kernels } of result.steps) kernels.startUs.fill(10);
-    const [ours] = kernelTimeCheckTables([interpretProfile(profileRecord({}, { result }))])[0]!.rows;
-    expect(ours).toMatchObject({ sumMs: 0.039, busyMs: 0.02 });
+    const [ours] = stepTables([interpretProfile(profileRecord({}, { result }))])[0]!.rows;
+    expect(ours).toMatchObject({ kernelMs: 0.039, busyMs: 0.02 });
   });
 });
 

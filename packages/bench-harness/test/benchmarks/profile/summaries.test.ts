@@ -3,10 +3,10 @@ import { kernelSpans } from '../../../src/benchmarks/profile/kernel-spans.ts';
 import {
   attentionShares,
   matmulShares,
-  stepTimes,
   topKernel,
   topsOfPhases,
 } from '../../../src/benchmarks/profile/report/shares.ts';
+import { stepTimes } from '../../../src/benchmarks/profile/report/step-times.ts';
 import type { ProfileResult } from '../../../src/benchmarks/profile/result.ts';
 import { kernelSummary, rangeSummary } from '../../../src/benchmarks/profile/report/summaries.ts';
 import { toyProfileResult } from '../../fixtures/profiles.ts';

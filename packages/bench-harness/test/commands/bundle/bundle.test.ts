@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { dependencyClosure } from '../../../src/commands/bundle/dependency-closure.ts';
-import { isNeeded } from '../../../src/commands/bundle/pruning.ts';
+import { isNeeded } from '../../../src/commands/bundle/write-bundle.ts';
 import { temporaryFolder } from '../../fixtures/temporary-folder.ts';
 
 function makePackage(root: string, folder: string, manifest: object): void {

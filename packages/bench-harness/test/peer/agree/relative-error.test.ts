@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { relativeError } from '../../../src/peer/agree/relative-error.ts';
+import { relativeError } from '../../../src/peer/agree/agree-task.ts';
 
 it('measures the difference by norm, against the second', () => {
   expect(relativeError([1, 2], [1, 2])).toBe(0);

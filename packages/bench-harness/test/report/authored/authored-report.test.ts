@@ -18,7 +18,7 @@ function authored(content: string) {
   return asAuthored(report, ['/not/there', folder]);
 }
 
-describe('a report.yaml beside the records', () => {
+describe('a report.yaml next to the records', () => {
   it('gives title, lead and findings, whose numbers the records fill', () => {
     const { title, chart, summary, sections } = authored(`
 title: "2.7b takes {max medianMs of step-times where size = 2.7b}, at {min roofShare of step-times} of the roof or more"

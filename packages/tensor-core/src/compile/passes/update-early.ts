@@ -104,16 +104,20 @@ function lastConflict(
     .flatMap((storage) => uses.get(storage)!.map((user) => rewrite.placeOf(user)))
     .filter((place) => place < before && !areIndependent(call, graph.calls[place]!))
     .reduce((last, place) => Math.max(last, place), -1);
-  return last >= 0 && hasEffects(graph.calls[last]!) ? nextWithEffects(graph, last, before) : last;
+  return last >= 0 && hasEffects(graph.calls[last]!) ? nextWithEffects(rewrite, last, before) : last;
 }
 
 /**
  * What runs on a stream of its own, such as a collective, goes on while others run: an update that waited right after it would end
- * that. By the time that the next one begins, it is done; `end` if there is none.
+ * that. It is done once something waits for the next one, as for weights that are gathered, or, where that is the update itself, by
+ * the time that the next one begins; `end` if there is none.
  */
-function nextWithEffects({ calls }: Graph, place: number, end: number): number {
+function nextWithEffects({ graph: { calls }, uses }: Rewrite, place: number, end: number): number {
   const next = calls.findIndex((call, at) => at > place && hasEffects(call));
-  return next < 0 ? end : next;
+  if (next < 0) return end;
+  const readers = calls[next]!.outputs.flatMap(({ storage }) => uses.get(storage)!);
+  const waiting = calls.findIndex((call, at) => at > next && !hasEffects(call) && readers.includes(call));
+  return waiting < 0 || waiting >= end ? next : waiting;
 }
 
 function isFreedAfter({ graph, uses }: Rewrite, { storage }: Operand, reader: Call): boolean {

@@ -5,7 +5,7 @@ import { mainOf, overPeer, type CollectiveSide } from './measured.ts';
 
 type Sides = readonly CollectiveSide[];
 
-/** Our calls beside those of torch.distributed. */
+/** Our calls compared with those of torch.distributed. */
 function besidePeer(sides: Sides): ComparedCell[] {
   return sides.flatMap((side) => {
     const [inverse, own] = [overPeer(side), mainOf(side)];
@@ -22,7 +22,7 @@ export function lead(sides: Sides): Lead | null {
   const what = ops.size === 1 && ops.has('allreduce') ? 'An all-reduce takes' : 'Collectives take';
   return ratioLead(
     {
-      title: 'Time of a collective beside torch.distributed',
+      title: 'Time of a collective vs torch.distributed',
       caption:
         'Time of a call on the slowest rank, the median, over that of PyTorch, both in turn; a pale band is the 95 % interval.',
       ...{ ours: 'Roofline', theirs: 'PyTorch', parameters: collectiveParameters },

@@ -1,7 +1,7 @@
 import type { Plot } from '@roofline/reports';
 import { plotsOf, seriesOf, type PlottedValue } from '../../../report/series.ts';
 import { factsOf } from '../operations.ts';
-import { sizeInWords } from '../size-in-words.ts';
+import { sizeInWords } from '../sizes.ts';
 import { mainOf, sideName, type CollectiveSide } from './measured.ts';
 
 type Sides = readonly CollectiveSide[];

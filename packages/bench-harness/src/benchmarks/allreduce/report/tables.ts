@@ -3,8 +3,8 @@ import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/
 import { column, ratioColumns } from '../../../report/standard-columns.ts';
 import { countedBytes, factsOf, pieceCount, placements, root, type Placement } from '../operations.ts';
 import { collectiveParameters } from '../parameters.ts';
-import { fitOf } from './fit.ts';
 import { mainOf, overPeer, sideName, timingOf, type CollectiveSide, type Measured } from './measured.ts';
+import { fitLatencyBandwidth, type LatencyBandwidth } from '../../../measuring/latency-bandwidth.ts';
 
 type Column = ColumnOf<CollectiveSide>;
 type Sides = readonly CollectiveSide[];
@@ -18,7 +18,7 @@ const nounOf: Readonly<Record<Placement, string>> = {
   'in-place': 'in place',
 };
 
-/** What a placement came to. Those out of place come first, right after their time. */
+/** The results of a placement. Those out of place come first, right after their time. */
 function placementColumns(placement: Placement): Column[] {
   const noun = nounOf[placement];
   const where = placement === 'in-place' ? `, ${noun}` : '';
@@ -185,4 +185,19 @@ export function fitTable(sides: Sides): Table[] {
     },
     fits,
   );
+}
+
+/** The fit of sides that differ only in size, and the bus bandwidth that follows. */
+function fitOf(
+  sides: readonly CollectiveSide[],
+): (LatencyBandwidth & { readonly busBytesPerSecond: number }) | null {
+  const points = sides.flatMap((side) => {
+    const main = mainOf(side);
+    return main ? [{ bytes: countedBytes(side.cell), timeMs: main.timeMs }] : [];
+  });
+  const fit = fitLatencyBandwidth(points);
+  const [first] = sides;
+  if (!fit || !first) return null;
+  const { op, ranks } = first.cell;
+  return { ...fit, busBytesPerSecond: fit.bytesPerSecond * factsOf[op].busFactor(ranks) };
 }

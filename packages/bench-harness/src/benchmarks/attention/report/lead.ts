@@ -33,8 +33,8 @@ export function lead(cells: Cells): Lead | null {
   const cases = besidePlain(cells);
   return ratioLead(
     {
-      title: 'Flash beside plain attention, forward and backward',
-      caption: `Median time of flash attention over that of plain, both of ours; head dimension ${String(cases[0]?.cell['headDimension'])}.`,
+      title: 'Flash vs plain attention, forward and backward',
+      caption: 'Median time of flash attention over that of plain, both of ours.',
       ...{ ours: 'Flash', theirs: 'Plain', parameters: attentionParameters },
       named: ['sequence', 'dtype', 'batch'],
     },

@@ -149,7 +149,7 @@ export function compiledPasses(cells: Cells): CompiledPass[] {
 export function compiledTable(cells: Cells): Table[] {
   return tablesOf<CompiledPass>(
     {
-      ...{ id: 'compiled-beside-eager', title: 'Compiled beside eager', parameters: attentionParameters },
+      ...{ id: 'compiled-beside-eager', title: 'Compiled vs eager', parameters: attentionParameters },
       caption: 'Eager forward and backward are the sum of the two.',
       columns: [column.text('pass', 'Pass'), ...besideEagerColumns],
     },

@@ -29,7 +29,7 @@ export function kernelFinding(cells: Programs): string[] {
   return [`Fusing leaves ${valuesInWords(kernels, (ratio) => formatRatio(ratio))} of the kernels of a step.`];
 }
 
-/** How much memory a program works in, beside what its ops hold run one by one; on the CPU it plans none. */
+/** How much memory a program works in, compared with what its ops hold when run one by one; on the CPU it plans none. */
 export function arenaFinding(cells: Programs): string[] {
   const shares = valuesOf(cells, ({ arenaBytes, eagerPeakBytes }) =>
     arenaBytes > 0 && eagerPeakBytes > 0 ? arenaBytes / eagerPeakBytes : null,

@@ -39,12 +39,8 @@ const held = (key: keyof CompileResult & string, label: string, description: str
 const columns: readonly ColumnOf<Program>[] = [
   count('tracedCalls', 'Traced calls', 'Ops that the step calls.'),
   count('calls', 'Calls', 'Those of them whose work is used.'),
-  count(
-    'launches',
-    'Launches',
-    'On a GPU one graph; on the CPU ONNX graphs, and ops that run by themselves.',
-  ),
-  count('nodesBefore', 'Kernels before', 'With every fused op by itself; on the CPU nodes of the graphs.', {
+  count('launches', 'Launches', 'On a GPU one graph; on the CPU ONNX graphs, and ops that run on their own.'),
+  count('nodesBefore', 'Kernels before', 'With every fused op on its own; on the CPU nodes of the graphs.', {
     shown: 'filled',
   }),
   count('nodes', 'After', 'Kernels, copies and fills of the graph.', { emphasis: 'strong', shown: 'filled' }),
@@ -74,7 +70,11 @@ const columns: readonly ColumnOf<Program>[] = [
     'Gradients in updates',
     "Those that the optimizer's kernel multiplies itself, so that they are never in memory.",
   ),
-  some('callsBeside', 'Calls beside', 'Those on a branch of the CUDA graph, which run beside others.'),
+  some(
+    'callsBeside',
+    'Parallel calls',
+    'Those on a branch of the CUDA graph, which run in parallel with others.',
+  ),
   // The CPU plans no arena: ONNX Runtime has its own.
   column.ratio(
     'arenaRatio',

@@ -7,7 +7,7 @@ import type { DdpMeasurement } from './measured.ts';
 
 type Cells = readonly DdpMeasurement[];
 
-/** Our steps beside those of DistributedDataParallel. */
+/** Our steps compared with those of DistributedDataParallel. */
 function besidePeer(cells: Cells): ComparedCell[] {
   return measuredOf(cells).flatMap(({ cell, time, result: { times, peer } }) => {
     if (peer?.status !== 'ok') return [];
@@ -18,10 +18,10 @@ function besidePeer(cells: Cells): ComparedCell[] {
 
 const common = {
   parameters: ddpCellParameters,
-  named: ['mode', 'execution', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
+  named: ['mode', 'execution', 'attention', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
 };
 
-/** Our steps beside those of a peer, else passes with communication beside those without; null for one rank alone. */
+/** Our steps compared with a peer's, else passes with communication compared with those without; null for one rank alone. */
 export function lead(cells: Cells): Lead | null {
   return peerLead(cells) ?? communicationLead(cells);
 }
@@ -29,7 +29,7 @@ export function lead(cells: Cells): Lead | null {
 function peerLead(cells: Cells): Lead | null {
   return ratioLead(
     {
-      ...{ ...common, title: 'A data-parallel step beside DistributedDataParallel' },
+      ...{ ...common, title: 'A data-parallel step vs DistributedDataParallel' },
       caption:
         'Time of a step on the slowest rank, the median, over that of PyTorch; a pale band is the 95 % interval.',
       ...{ ours: 'Roofline', theirs: 'PyTorch' },
@@ -41,15 +41,15 @@ function peerLead(cells: Cells): Lead | null {
 
 function communicationLead(cells: Cells): Lead | null {
   const passes = measuredOf(cells).flatMap(({ cell, result: { times } }): ComparedCell[] => {
-    const { localMs } = times;
-    if (cell.worldSize === 1 || localMs === null) return [];
+    const { localMs, synchronizedMs } = times;
+    if (cell.worldSize === 1 || !localMs || !synchronizedMs) return [];
     const theirs = summarize(localMs).median;
-    const ratio = ratioOfMedians(times.synchronizedMs, localMs);
+    const ratio = ratioOfMedians(synchronizedMs, localMs);
     return [{ cell, ours: theirs * ratio.ratio, theirs, ratio }];
   });
   return ratioLead(
     {
-      ...{ ...common, title: 'Passes with communication beside those without' },
+      ...{ ...common, title: 'Passes with communication vs without' },
       caption:
         'Time of a forward and backward pass on the slowest rank, the median; a pale band is the 95 % interval.',
       ...{ ours: 'With', theirs: 'Without' },

@@ -24,7 +24,7 @@ export function ratioFinding(steps: Steps): string[] {
   const compared = comparedSteps(steps);
   if (compared.length === 0) return [];
   const strongest = besidePeer(compared);
-  const told = e2eDtypes.flatMap((dtype) => {
+  const phrases = e2eDtypes.flatMap((dtype) => {
     const clauses = modes.flatMap((mode) => {
       const ratios = strongest.flatMap((step) =>
         step.cell.dtype === dtype && step.cell.mode === mode ? [peerOf(step)!.ratio.ratio] : [],
@@ -35,7 +35,7 @@ export function ratioFinding(steps: Steps): string[] {
   });
   const whose = hasSeveralPeers(compared) ? 'the strongest peer' : peerWays(strongest);
   return [
-    `Of the time of ${whose}: ${told.join('; ')}.`,
+    `Of the time of ${whose}: ${phrases.join('; ')}.`,
     ...strongestFinding(steps),
     ...slowerFinding(steps, strongest),
   ];
@@ -98,10 +98,10 @@ function precisionFinding(steps: Steps, dtype: E2eDType, mode: Mode): string[] {
     }));
   const [smallest, largest] = [gains[0], gains.at(-1)];
   if (!smallest || !largest) return [];
-  const told = (each: typeof smallest) => `**${formatRatio(each.gain)}** for ${each.size}`;
-  const speed = `A ${modeNames[mode].a} runs in ${dtype} at ${told(smallest)}`;
+  const phrases = (each: typeof smallest) => `**${formatRatio(each.gain)}** for ${each.size}`;
+  const speed = `A ${modeNames[mode].a} runs in ${dtype} at ${phrases(smallest)}`;
   if (gains.length === 1) return [`${speed}, against float32.`];
-  return [`${speed} and ${told(largest)}, against float32${trend(gains.map(({ gain }) => gain))}.`];
+  return [`${speed} and ${phrases(largest)}, against float32${trend(gains.map(({ gain }) => gain))}.`];
 }
 
 /** Said only where each size follows the one before. */

@@ -25,7 +25,7 @@ const named: readonly (keyof E2eCell & string)[] = [
   'peerExecution',
 ];
 
-/** Better ways come later: a page leads with the best that there is of ours. */
+/** From the worst way to the best: a page leads with the best of ours. */
 const byWorth = {
   execution: ['eager', 'compiled', 'autotuned'],
   attention: ['plain', 'flash'],
@@ -76,9 +76,7 @@ function besidePeers(title: string, steps: Steps): Omit<Comparison, 'id'> {
   const ways = [...new Set(steps.map(({ cell }) => cell.peerExecution))].join(' and ');
   return {
     ...{ title, named, parameters: stepParameters, ours: 'Roofline', theirs },
-    caption:
-      `Median time of a step over that of ${titles.join(' or ')} (${ways}), steps of both in turn; a pale band is the 95 % interval.` +
-      sharedWords(steps),
+    caption: `Median time of a step over that of ${titles.join(' or ')} (${ways}), steps of both in turn; a pale band is the 95 % interval.`,
   };
 }
 
@@ -99,14 +97,14 @@ function comparedWithEager({
   return { cell, ours, theirs: ours / overEager.ratio, ratio: overEager };
 }
 
-/** Ours beside the strongest peer's, else compiled beside eager, else the share of the roof; null where nothing was measured. */
+/** Ours against the strongest peer, else compiled against eager, else the share of the roof; null where nothing was measured. */
 export function lead(steps: Steps): Lead | null {
   return strongestLead(leadSteps(besidePeer(steps))) ?? compiledLead(steps) ?? roofLead(steps);
 }
 
 function strongestLead(beside: Steps): Lead | null {
   return ratioLead(
-    besidePeers(`${titleOf(beside)} beside ${titlesOf(beside).join(' and ')}`, beside),
+    besidePeers(`${titleOf(beside)} vs ${titlesOf(beside).join(' and ')}`, beside),
     beside.map(comparedWithPeer),
     (range) => `${aStep(beside)} takes ${range} of the time of ${peerName(beside)}`,
   );
@@ -116,11 +114,9 @@ function compiledLead(steps: Steps): Lead | null {
   const compiled = leadSteps(compiledSteps(steps));
   return ratioLead(
     {
-      ...{ title: `${titleOf(compiled)}, compiled beside eager`, named, parameters: stepParameters },
+      ...{ title: `${titleOf(compiled)}, compiled vs eager`, named, parameters: stepParameters },
       ...{ ours: 'Compiled', theirs: 'Eager' },
-      caption:
-        'Median time of a compiled step over that of an eager one; a pale band is the 95 % interval.' +
-        sharedWords(compiled),
+      caption: 'Median time of a compiled step over that of an eager one; a pale band is the 95 % interval.',
     },
     compiled.map(comparedWithEager),
     (range) => `${aStep(compiled)} takes ${range} of an eager one's time`,
@@ -144,18 +140,13 @@ function titleOf(steps: Steps): string {
   return first && others.length === 0 ? modeNames[first].title : 'Steps';
 }
 
-function sharedWords(steps: Steps): string {
-  const { shared } = stepNames(steps);
-  return shared === '' ? '' : ` All: ${shared}.`;
-}
-
 /** The question that the steps of one sweep answer. */
 export function question(steps: Steps): string {
   const executions = new Set(steps.map(({ cell }) => cell.execution));
   const isCompiled = [...executions].some((execution) => execution !== 'eager');
   const peers = titlesOf(besidePeer(steps)).join(', ');
-  if (peers !== '') return `${isCompiled ? 'Compiled' : 'Steps'} beside ${peers}`;
-  return isCompiled && executions.has('eager') ? 'Compiled beside eager' : 'Steps';
+  if (peers !== '') return `${isCompiled ? 'Compiled' : 'Steps'} vs ${peers}`;
+  return isCompiled && executions.has('eager') ? 'Compiled vs eager' : 'Steps';
 }
 
 /** How the peer ran: `torch.compile`, `eager PyTorch`, `JAX`; the peer's name where it ran in several ways. */

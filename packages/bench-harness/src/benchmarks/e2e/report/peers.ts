@@ -54,7 +54,7 @@ export function hasSeveralPeers(compared: readonly MeasuredStep[]): boolean {
   return [...groupsOf(compared).values()].some((group) => group.length > 1);
 }
 
-/** The steps that a peer was to be measured beside: of several peers beside the strongest, or beside the first where all failed. */
+/** The steps that were to be compared with a peer: where there are several, with the strongest, or the first if all failed. */
 export function besidePeer<Step extends StepMeasurement>(steps: readonly Step[]): Step[] {
   const groups = groupsOf(steps.filter(({ result }) => result?.peer));
   return [...groups.values()].map((group) => {
@@ -79,8 +79,8 @@ export function strongestFinding(steps: readonly StepMeasurement[]): string[] {
   const names = stepNames(strongest, keys as (keyof E2eCell)[]);
   const ways = [...Map.groupBy(strongest, peerWay)];
   if (ways.length === 1) return [`The strongest peer is ${ways[0]![0]}, throughout.`];
-  const told = ways.map(
+  const phrases = ways.map(
     ([way, group]) => `${way} for ${listSome(group.map(({ cell }) => names.name(cell)))}`,
   );
-  return [`The strongest peer is ${told.join('. It is ')}.`];
+  return [`The strongest peer is ${phrases.join('. It is ')}.`];
 }

@@ -77,7 +77,7 @@ const columns: readonly ColumnOf<MeasuredStep>[] = [
   column.ms('wallMedianMs', 'Wall clock', ({ result }) => summarize(result.wallMs).median, {
     description: "Median of a whole step by the host's clock.",
   }),
-  column.text('peer', 'Beside', (step) => peerOf(step) && peerVersion(step), { shown: differInPeer }),
+  column.text('peer', 'Compared with', (step) => peerOf(step) && peerVersion(step), { shown: differInPeer }),
   column.ms('peerMs', 'Peer', (step) => peerOf(step)?.time.median, {
     ...{
       shown: 'filled',
@@ -165,8 +165,8 @@ export function peerTable(steps: readonly StepMeasurement[]): Table[] {
     );
   const strongest = hasSeveralPeers(compared) ? besidePeer(compared) : [];
   return [
-    ...beside('beside-the-strongest', 'Beside the strongest peer', strongest),
-    ...beside('beside-pytorch', `Beside ${titleOfPeers(compared)}`, compared),
+    ...beside('beside-the-strongest', 'Compared with the strongest peer', strongest),
+    ...beside('beside-pytorch', `Compared with ${titleOfPeers(compared)}`, compared),
   ];
 }
 
@@ -203,7 +203,7 @@ export function compiledTable(steps: readonly StepMeasurement[]): Table[] {
   const caption = pairs.some(({ isInTurn }) => isInTurn) ? 'Steps of both in turn, of one model.' : '';
   return tablesOf(
     {
-      ...{ id: 'compiled-beside-eager', title: 'Compiled beside eager', caption },
+      ...{ id: 'compiled-beside-eager', title: 'Compiled vs eager', caption },
       ...{
         parameters: stepParameters,
         columns: besideEagerColumns as readonly ColumnOf<(typeof pairs)[number]>[],

@@ -70,10 +70,10 @@ function peerFinding(measured: readonly MeasuredPass[], pass: Pass): string[] {
     nameOf,
   );
   if (groups.size === 0) return [];
-  const told = [...groups].map(
+  const phrases = [...groups].map(
     ([name, group]) => `${meanAndRange(group.map((each) => overFlash(each)!.ratio))} the time of ${name}`,
   );
-  return [`Flash attention, ${words[pass]}, takes ${told.join(', ')}.`];
+  return [`Flash attention, ${words[pass]}, takes ${phrases.join(', ')}.`];
 }
 
 /** Attentions that were not measured in cells that were, and why: each once, with how often. */

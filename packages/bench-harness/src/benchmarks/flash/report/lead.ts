@@ -31,7 +31,7 @@ function comparisonOf(passes: readonly TimedPass[], pass: Pass): [Omit<Compariso
   const peers = [...new Set(cases.map(({ peer }) => peer))];
   const [only = 'PyTorch'] = peers.length === 1 ? peers : [];
   const comparison = {
-    title: `${passNames[pass].replace(/,$/, '')} beside PyTorch`,
+    title: `${passNames[pass].replace(/,$/, '')} vs PyTorch`,
     caption:
       `Median time over that of ${peers.length === 1 ? only : `the fastest of ${peers.join(', ')} at each shape`}, ` +
       'measured in turn; a pale band is the 95 % interval.',
@@ -47,7 +47,7 @@ export function besidePeer(passes: readonly TimedPass[], pass: Pass): RatioPlot[
   return ratioCharts({ ...comparison, id: `${pass}-beside-pytorch` }, cases);
 }
 
-/** Of the fullest pass that was measured beside a peer; null where none was. */
+/** Of the fullest pass that was compared with a peer; null where none was. */
 export function lead(passes: readonly TimedPass[]): Lead | null {
   const asked = passesOf(passes);
   const leads = byWorth

@@ -17,7 +17,7 @@ export function detailedOf(cells: Cells): MeasuredMemory | undefined {
   return highest(measured.filter(({ cell }) => cell.mode !== 'forward')) ?? highest(measured);
 }
 
-/** The forward pass of the same model, context and dtype, to stand beside the step. */
+/** The forward pass of the same model, context and dtype, to show next to the step. */
 export function forwardBeside(cells: Cells, { cell }: MeasuredMemory): MeasuredMemory | undefined {
   if (cell.mode === 'forward') return undefined;
   const wanted = canonicalJson({ ...cell, mode: 'forward' });

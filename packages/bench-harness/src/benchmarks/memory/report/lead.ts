@@ -1,10 +1,9 @@
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import type { Comparison } from '../../../report/ratio-chart.ts';
-import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import { stepParameters } from '../../e2e/parameters.ts';
 import { aStep, leadSteps } from '../../e2e/report/lead.ts';
-import { runsOpByOp } from './op-by-op.ts';
-import type { MeasuredMemory, MemoryMeasurement } from './tables.ts';
+import { runsOpByOp, type MeasuredMemory, type MemoryMeasurement } from './tables.ts';
 
 type Cells = readonly MemoryMeasurement[];
 type Titles = Pick<Comparison, 'title' | 'theirs'>;
@@ -14,21 +13,21 @@ type Compared = MeasuredMemory & { readonly reference: number };
 const references = [
   [
     ...(['recompute', 'none'] as const),
-    { title: 'Peak memory beside keeping all activations', theirs: 'Nothing made again' },
+    { title: 'Peak memory vs keeping all activations', theirs: 'Nothing made again' },
     'of one that keeps all of its activations',
   ],
-  ['execution', 'eager', { title: 'Peak memory beside eager steps', theirs: 'Eager' }, 'of an eager one'],
+  ['execution', 'eager', { title: 'Peak memory vs eager steps', theirs: 'Eager' }, 'of an eager one'],
   [
     ...(['attention', 'plain'] as const),
-    { title: 'Peak memory beside plain attention', theirs: 'Plain attention' },
+    { title: 'Peak memory vs plain attention', theirs: 'Plain attention' },
     'with plain attention',
   ],
-  ['dtype', 'float32', { title: 'Peak memory beside float32', theirs: 'float32' }, 'in float32'],
+  ['dtype', 'float32', { title: 'Peak memory vs float32', theirs: 'float32' }, 'in float32'],
 ] as const;
 
 const named = ['size', 'context', 'batch', 'mode', 'dtype', 'attention', 'execution', 'recompute'];
 
-/** The peak beside that of an eager step, with plain attention or in float32; where steps are all alike beside their weights. */
+/** The peak compared with that of an eager step, with plain attention or in float32; where all steps are alike, with their weights. */
 export function lead(cells: Cells): Lead | null {
   for (const [key, reference, titles, words] of references) {
     const pairs = pairsBy(cells, key, reference).filter(
@@ -39,16 +38,15 @@ export function lead(cells: Cells): Lead | null {
     if (found) return found;
   }
   const alone = measuredOf(cells).map((each) => ({ ...each, reference: each.result.weightBytes }));
-  return peakLead(alone, { title: 'Peak memory beside the weights', theirs: 'Weights' }, 'its weights');
+  return peakLead(alone, { title: 'Peak memory vs the weights', theirs: 'Weights' }, 'its weights');
 }
 
 function peakLead(cells: readonly Compared[], titles: Titles, words: string): Lead | null {
   const compared = leadSteps(cells);
-  const { shared } = stepNames(compared);
   return ratioLead(
     {
       ...{ ...titles, ours: 'Peak', value: 'bytes', parameters: stepParameters, named },
-      caption: `Most bytes allocated at once in one step.${shared === '' ? '' : ` All: ${shared}.`}`,
+      caption: 'Most bytes allocated at once in one step.',
     },
     compared.map(({ cell, peakBytes, reference }) => ({ cell, ours: peakBytes, theirs: reference })),
     (range) => `The peak of ${aStep(compared).toLowerCase()} is ${range} ${words}`,

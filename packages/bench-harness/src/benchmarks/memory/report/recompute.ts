@@ -98,7 +98,7 @@ const columns: readonly ColumnOf<Compared>[] = [
   }),
 ];
 
-/** What steps take that make something again, beside the one that does not. */
+/** Steps that recompute something, compared with the one that does not. */
 export function recomputeTable(cells: Cells): Table[] {
   const compared = comparedOf(cells);
   if (compared.length === 0) return [];

@@ -1,7 +1,6 @@
-import { formatNumber, formatPercent, formatRatio, type Table } from '@roofline/reports';
+import { formatNumber, formatPercent, type Table } from '@roofline/reports';
 import { formatInterval, NO_INTERVAL, type RatioEstimate } from '../../../measuring/statistics.ts';
 import { tablesOf, type ColumnOf } from '../../../report/declared-table.ts';
-import type { Finding } from '../../../report/findings-table.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { valuesInWords } from '../../../report/values-in-words.ts';
 import { stepNames, stepParameters } from '../../e2e/parameters.ts';
@@ -125,26 +124,6 @@ export function instrumentTable(cells: OverheadCells): Table[] {
     },
     instrumentsIn(cells),
   );
-}
-
-export function instrumentFindingRows(cells: OverheadCells): Finding[] {
-  const [table] = instrumentTable(cells);
-  return instrumentsIn(cells).map((each, index) => {
-    const { size, context, batch, dtype } = each.cell;
-    const cost = costOf(each);
-    return {
-      ...{ record: each.record, cell: {}, study: 'instruments', row: table!.rows[index]! },
-      what: `${instrumentLabels[each.instrument]}, ${size}, context ${context}, batch ${batch}, ${dtype}`,
-      finding: cost && ratioInWords(cost),
-    };
-  });
-}
-
-/** `1.042× (1.031–1.055), 2.1 µs an event`. */
-function ratioInWords(cost: InstrumentCost): string {
-  const perEvent = microsecondsPerEvent(cost);
-  const each = perEvent === null ? '' : `, ${formatNumber(perEvent, 2)} µs an event`;
-  return `${formatRatio(cost.ratio.ratio, 4)} (${formatInterval(cost.ratio)})${each}`;
 }
 
 function namesOf(measurements: readonly InstrumentMeasurement[]) {

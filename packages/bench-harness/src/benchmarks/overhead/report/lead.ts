@@ -2,7 +2,7 @@ import { formatNumber } from '@roofline/reports';
 import { z } from 'zod';
 import { parameter } from '../../../parameters/parameter.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
-import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import { stepParameters } from '../../e2e/parameters.ts';
 import { instrumentNames } from '../result.ts';
 import { instrumentLabels } from './instruments.ts';
 import { costOf, hostTime, instrumentsIn, measuredOps, type OverheadCells } from './measured.ts';
@@ -13,24 +13,23 @@ const parameters = {
   ...stepParameters,
 };
 
-/** A step under each instrument beside one without; where none was measured what ops cost the host. */
+/** A step under each instrument compared with one without; where none was measured, what ops cost the host. */
 export function lead(cells: OverheadCells): Lead | null {
   return instrumentLead(cells) ?? opLead(cells);
 }
 
 function instrumentLead(cells: OverheadCells): Lead | null {
   const measurements = instrumentsIn(cells);
-  const { shared } = stepNames(measurements);
   return ratioLead(
     {
-      title: 'Steps under an instrument beside steps without',
+      title: 'Steps under an instrument vs without',
       ...{
         ours: 'On',
         theirs: 'Off',
         parameters,
         named: ['instrument', 'size', 'dtype', 'context', 'batch'],
       },
-      caption: `Median device time of a step; a pale band is the 95 % interval.${shared && ` All: ${shared}.`}`,
+      caption: 'Median device time of a step; a pale band is the 95 % interval.',
     },
     measurements.flatMap((each) => {
       const cost = costOf(each);

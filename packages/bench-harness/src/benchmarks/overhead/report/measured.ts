@@ -31,7 +31,7 @@ export interface InstrumentMeasurement extends Measurement<InstrumentCell, Instr
   readonly instrument: InstrumentName;
 }
 
-/** Each instrument by itself. */
+/** One measurement for each instrument. */
 export function instrumentsIn(cells: OverheadCells): readonly InstrumentMeasurement[] {
   const instrumented = cells.filter(({ cell }) => isInstrumentCell(cell));
   return instrumented.flatMap((each) =>

@@ -1,6 +1,5 @@
 import { formatNumber, type Plot, type Table } from '@roofline/reports';
 import { tablesOf, type ColumnOf } from '../../../report/declared-table.ts';
-import type { Finding } from '../../../report/findings-table.ts';
 import { plotsOf, seriesOf } from '../../../report/series.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { opParameters } from '../parameters.ts';
@@ -39,14 +38,6 @@ function opRows(cells: OverheadCells): readonly MeasuredOp[] {
 export function opTable(cells: OverheadCells): Table[] {
   const title = 'Host overhead of eager ops';
   return tablesOf({ id: 'overhead', title, parameters: opParameters, columns }, opRows(cells));
-}
-
-export function opFindingRows(cells: OverheadCells): Finding[] {
-  const [table] = opTable(cells);
-  return opsIn(cells).map((op, index) => ({
-    ...{ record: op.record, cell: {}, study: 'ops', what: op.cell.op, row: table!.rows[index]! },
-    finding: op.result && `${formatNumber(hostTime(op as MeasuredOp).median, 3)} µs a call`,
-  }));
 }
 
 /** The op that costs the host least and the one that costs it most; and the first op of a process, where measured. */

@@ -84,7 +84,7 @@ export function speedFindings(cells: PrecisionCells): string[] {
   });
 }
 
-/** What lower precisions hold at most, beside float32. */
+/** The peak memory of lower precisions, compared with float32. */
 export function memoryFinding(cells: PrecisionCells): string[] {
   const pairs = pairsBy(cellsOf('speed', cells), 'dtype', 'float32');
   const ratios = pairs.map(({ cell, beside }) => cell.peakBytes! / beside.peakBytes!);

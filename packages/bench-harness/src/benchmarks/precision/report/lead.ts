@@ -2,12 +2,12 @@ import { ratioOfMedians } from '../../../measuring/statistics.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { pairsBy } from '../../../report/measurement.ts';
 import { ratioRange } from '../../../report/ratio-chart.ts';
-import { stepNames, stepParameters } from '../../e2e/parameters.ts';
+import { stepParameters } from '../../e2e/parameters.ts';
 import { aStep, leadSteps } from '../../e2e/report/lead.ts';
 import { cellsOf, measuredIn, type PrecisionCells } from './measured.ts';
 import { lossPlot } from './plots.ts';
 
-/** What a lower precision gains; else how far its gradients are off, beside PyTorch's; else what it does to the loss. */
+/** What a lower precision gains; else how far its gradients are off, compared with PyTorch's; else what it does to the loss. */
 export function lead(cells: PrecisionCells): Lead | null {
   return speedLead(cells) ?? accuracyLead(cells) ?? lossLead(cells);
 }
@@ -15,11 +15,10 @@ export function lead(cells: PrecisionCells): Lead | null {
 function speedLead(cells: PrecisionCells): Lead | null {
   const pairs = pairsBy(cellsOf('speed', cells), 'dtype', 'float32');
   const low = leadSteps(pairs.map(({ cell, beside }) => ({ ...cell, beside })));
-  const { shared } = stepNames(low);
   return ratioLead(
     {
-      ...{ title: 'Steps in lower precision beside float32', ours: 'Autocast', theirs: 'float32' },
-      caption: `Median device time of a step; a pale band is the 95 % interval.${shared && ` All: ${shared}.`}`,
+      ...{ title: 'Steps in lower precision vs float32', ours: 'Autocast', theirs: 'float32' },
+      caption: 'Median device time of a step; a pale band is the 95 % interval.',
       ...{ parameters: stepParameters, named: ['size', 'context', 'batch', 'mode', 'dtype', 'attention'] },
     },
     low.map(({ cell, time, samplesMs, beside }) => ({
@@ -33,7 +32,7 @@ function speedLead(cells: PrecisionCells): Lead | null {
 function accuracyLead(cells: PrecisionCells): Lead | null {
   return ratioLead(
     {
-      title: "Errors of gradients beside PyTorch's",
+      title: "Errors of gradients vs PyTorch's",
       caption: 'Distance of all gradients under autocast from those in float64, relative.',
       ...{ ours: 'Roofline', theirs: 'PyTorch', value: 'number', parameters: stepParameters },
       named: ['size', 'dtype', 'context', 'batch', 'attention', 'execution'],

@@ -84,7 +84,7 @@ export function normTable(cells: PrecisionCells): Table[] {
       columns: [
         column.text('norm', 'Norm'),
         column.text('part', 'Part', { emphasis: 'strong' }),
-        column.number('magnitude', 'Inputs', { digits: 1 }),
+        column.count('magnitude', 'Inputs'),
         ...measured.map(({ cell: { dtype }, result: { errors } }) =>
           column.number<NormError & RowItem>(dtype, dtype, (row) => errorOf(errors, row), { digits: 2 }),
         ),

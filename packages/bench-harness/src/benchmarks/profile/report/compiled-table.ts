@@ -5,7 +5,7 @@ import { column } from '../../../report/standard-columns.ts';
 import { stepNames } from '../../e2e/parameters.ts';
 import { profiledOf } from '../interpret.ts';
 import { perStep, type Profiles } from './profile-table.ts';
-import { stepTimes } from './shares.ts';
+import { stepTimes } from './step-times.ts';
 
 /** Compiled steps compared with eager ones of the same cell, where a cell was profiled both ways on a GPU. */
 export function compiledTables(profiles: Profiles): Table[] {
@@ -23,7 +23,7 @@ export function compiledTables(profiles: Profiles): Table[] {
   const strong = { emphasis: 'strong' } as const;
   return tablesOf(
     {
-      ...{ id: 'compiled-beside-eager', title: 'Compiled beside eager' },
+      ...{ id: 'compiled-beside-eager', title: 'Compiled vs eager' },
       caption: 'Medians of a step, profiled.',
       columns: [
         column.text('cell', 'Cell', ({ name }) => name, { overflow: 'shorten' }),

@@ -49,7 +49,7 @@ export function kernelKindsPlot({ spans, result, peer }: Profiled, id: string): 
     bars.push({ x: `${phase}, PyTorch`, time: timeByKind(theirs, peerKind, peer.profile.steps.length) });
   }
   const shown = bars.filter(({ time }) => time.size > 0);
-  const told = kinds.filter((kind) => shown.some(({ time }) => time.has(kind)));
+  const present = kinds.filter((kind) => shown.some(({ time }) => time.has(kind)));
   return plotsOf({
     id,
     title: 'Kernel time by phase and kind',
@@ -60,7 +60,7 @@ export function kernelKindsPlot({ spans, result, peer }: Profiled, id: string): 
     y: { label: 'Kernel time', unit: 'ms', scale: 'linear' },
     marks: 'bar',
     stacked: true,
-    series: told.map((kind) => ({
+    series: present.map((kind) => ({
       name: kind,
       points: shown.map(({ x, time }) => ({ x, y: time.get(kind) ?? 0 })),
     })),

@@ -5,7 +5,7 @@ import { stepParameters } from '../../e2e/parameters.ts';
 import { profiledOf } from '../interpret.ts';
 import type { Profiles } from './profile-table.ts';
 import { headline } from './sections.ts';
-import { stepTimes } from './shares.ts';
+import { stepTimes } from './step-times.ts';
 import { kernelsBesidePeer } from './summary.ts';
 
 function besidePeer(profiles: Profiles): ComparedCell[] {
@@ -17,13 +17,13 @@ function besidePeer(profiles: Profiles): ComparedCell[] {
 }
 
 /**
- * The kernels beside PyTorch's, else how much of a step kernels take; and without a comparison to draw those of the heaviest
+ * The kernels compared with PyTorch's, else how much of a step kernels take; and without a comparison to draw those of the heaviest
  * cell under the roof.
  */
 export function lead(profiles: Profiles): Lead | null {
   const beside = ratioLead(
     {
-      title: 'Kernels of a step beside PyTorch',
+      title: 'Kernels of a step vs PyTorch',
       caption: 'Time of all kernels of a step, taken together, over that of eager PyTorch.',
       ...{ ours: 'Roofline', theirs: 'PyTorch', parameters: stepParameters },
       named: ['size', 'dtype', 'context', 'batch', 'mode', 'attention', 'execution'],

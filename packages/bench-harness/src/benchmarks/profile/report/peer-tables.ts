@@ -4,7 +4,7 @@ import { column } from '../../../report/standard-columns.ts';
 import { profiledOf, settingsOf, type Profiled, type ProfileMeasurement } from '../interpret.ts';
 import { isMatrixProduct, phaseOf, phasesOf, type TimedKernel } from '../kernel-spans.ts';
 import { isPeerProduct, PRODUCT_NAMES } from '../peer/peer-kernels.ts';
-import { kernelSummaryColumns } from './kernel-columns.ts';
+import { kernelSummaryColumns } from './tables.ts';
 import { perStep, phaseColumn, profileTables, type Profiles } from './profile-table.ts';
 import { matmulShare, type MatmulShare } from './shares.ts';
 import { summarizeByName, type KernelGroup } from './summaries.ts';
@@ -21,7 +21,7 @@ export function besidePeerTables(profiles: Profiles): Table[] {
   if (!profiles.some(({ result }) => result?.peer)) return [];
   return profileTables<PhaseKernels>(
     {
-      ...{ id: 'beside-pytorch', title: 'Kernel time beside PyTorch', saysShared: true },
+      ...{ id: 'beside-pytorch', title: 'Kernel time vs PyTorch', saysShared: true },
       caption:
         "Sums of a step, whatever the selection. On the CPU PyTorch's kernels are aten ops by their self time.",
       columns: [

@@ -1,6 +1,4 @@
-import { summarize } from '../../../measuring/statistics.ts';
 import {
-  busyUs,
   isMatrixProduct,
   phaseOf,
   phasesOf,
@@ -8,7 +6,6 @@ import {
   type KernelSpan,
   type TimedKernel,
 } from '../kernel-spans.ts';
-import type { Profiled } from '../interpret.ts';
 
 const us = (value: number) => value / 1000;
 
@@ -79,34 +76,6 @@ function flopsOfOps(spans: readonly KernelSpan[]): number {
     spans.flatMap(({ step, op }) => (op ? [[`${step}:${op.index}`, op.flops] as const] : [])),
   );
   return [...ops.values()].reduce((sum, flops) => sum + flops, 0);
-}
-
-type TimedSteps = Pick<Profiled, 'spans' | 'result' | 'isOpByOp'>;
-
-export type StepTimes = ReturnType<typeof stepTimes>;
-
-/** The time of a step: kernels, the device between two events, the host's clock; and what profiling costs. */
-export function stepTimes({ spans, result, isOpByOp }: TimedSteps) {
-  const { steps, profiledMs, plainMs } = result;
-  const bySteps = Map.groupBy(spans, ({ step }) => step);
-  const perStep = (value: (spans: readonly KernelSpan[]) => number) =>
-    summarize(steps.map((_, step) => us(value(bySteps.get(step) ?? [])))).median;
-  const [profiled, plain] = [summarize(profiledMs).median, summarize(plainMs).median];
-  const busyMs = perStep(busyUs);
-  const wallMs = summarize(steps.map(({ wallUs }) => us(wallUs))).median;
-  return {
-    kernels: spans.length / steps.length,
-    kernelMs: perStep(totalUs),
-    // Shorter than their sum where branches of a graph run at the same time.
-    busyMs,
-    deviceMs: profiled,
-    wallMs,
-    plainMs: plain,
-    // Profiled, the device also waits for the profiler.
-    idleShare: isOpByOp ? null : Math.max(0, 1 - busyMs / plain),
-    overhead: isOpByOp ? null : profiled / plain - 1,
-    droppedRecords: steps.reduce((sum, { droppedRecords }) => sum + droppedRecords, 0),
-  };
 }
 
 /** The kernel with the longest total time; null where nothing ran. */

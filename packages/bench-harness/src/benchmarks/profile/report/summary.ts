@@ -5,7 +5,8 @@ import { profiledOf, settingsOf, type Profiled } from '../interpret.ts';
 import { phaseOf, totalUs, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
 import type { ProfileCell } from '../parameters.ts';
 import type { Profiles } from './profile-table.ts';
-import { attentionShares, matmulShares, stepTimes, topKernel } from './shares.ts';
+import { attentionShares, matmulShares, topKernel } from './shares.ts';
+import { stepTimes } from './step-times.ts';
 
 /** A profiled cell, by its name among the others. */
 interface NamedProfile extends Profiled {
@@ -112,8 +113,8 @@ function peerSentence(profiles: readonly NamedProfile[]): string[] {
     const both = kernelsBesidePeer(profile);
     return both ? [{ name: profile.name, value: both.ours / both.theirs }] : [];
   });
-  const told = valuesInWords(ratios, (ratio) => formatRatio(ratio));
-  return [`The kernels of a step take ${told} the time of those of PyTorch ${versions[0]} eager.`];
+  const phrases = valuesInWords(ratios, (ratio) => formatRatio(ratio));
+  return [`The kernels of a step take ${phrases} the time of those of PyTorch ${versions[0]} eager.`];
 }
 
 /** The time of all kernels of a step and of PyTorch's; null without a peer. */
@@ -135,13 +136,13 @@ function attentionSentence(profiles: readonly NamedProfile[]): string[] {
     return forward ? [{ name, ...forward }] : [];
   });
   if (shares.length === 0) return [];
-  const told = (key: 'timeRatio' | 'flopsRatio') =>
+  const phrases = (key: 'timeRatio' | 'flopsRatio') =>
     valuesInWords(
       shares.map((each) => ({ name: each.name, value: each[key] })),
       formatPercent,
     );
   return [
-    `Inside attention, forward, softmax takes ${told('timeRatio')} of the time of the matrix products, with ` +
-      `${told('flopsRatio')} of their FLOPs.`,
+    `Inside attention, forward, softmax takes ${phrases('timeRatio')} of the time of the matrix products, with ` +
+      `${phrases('flopsRatio')} of their FLOPs.`,
   ];
 }

@@ -2,17 +2,15 @@ import type { Table } from '@roofline/reports';
 import type { ColumnOf } from '../../../report/declared-table.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { settingsOf } from '../interpret.ts';
-import { durationColumns, kernelSummaryColumns, totalColumn } from './kernel-columns.ts';
 import { perStep, phaseColumn, profileTable, profileTables, type Profiles } from './profile-table.ts';
+import { attentionShares, matmulShares, topsOfPhases, type PhaseTop } from './shares.ts';
 import {
-  attentionShares,
-  matmulShares,
-  stepTimes,
-  topsOfPhases,
-  type PhaseTop,
-  type StepTimes,
-} from './shares.ts';
-import { kernelSummary, rangeSummary, type ReachedGroup } from './summaries.ts';
+  kernelSummary,
+  rangeSummary,
+  type ReachedGroup,
+  type Durations,
+  type KernelGroup,
+} from './summaries.ts';
 
 const filled = { shown: 'filled' } as const;
 const reachedColumns: readonly ColumnOf<ReachedGroup>[] = [
@@ -66,41 +64,6 @@ export function rangeTable(profiles: Profiles, id: string): Table {
     },
     profiles,
     ({ selected, result }) => rangeSummary(selected, result),
-  );
-}
-
-export function stepTables(profiles: Profiles): Table[] {
-  return profileTables<StepTimes>(
-    {
-      ...{ id: 'steps', title: 'Kernel time against wall time', namesOne: true, saysShared: true },
-      caption:
-        'Medians of a step, whatever the selection. The cost of profiling is that of these few steps; `roofline overhead` ' +
-        "measures it over many, by the host's clock.",
-      columns: [
-        column.number('kernels', 'Kernels', perStep),
-        column.ms('kernelMs', 'Kernel time', {
-          description: 'The sum of all kernels, copies and fills.',
-        }),
-        column.ms('deviceMs', 'Device', {
-          description: 'Between two events on the device around the step.',
-        }),
-        column.ms('wallMs', 'Wall clock', {
-          description: "By the host's clock, from an idle device to an idle device.",
-        }),
-        column.ms('plainMs', 'Device, not profiled', {
-          description: 'Of plain steps before a profiler was attached.',
-        }),
-        column.percent('idleShare', 'Idle', {
-          description: 'The share of the time of a plain step, on the device, in which no kernel runs.',
-        }),
-        column.percent('overhead', 'Cost of profiling', {
-          description: 'Profiled over plain device time, less one.',
-        }),
-        column.number('droppedRecords', 'Dropped records'),
-      ],
-    },
-    profiles,
-    (profiled) => [stepTimes(profiled)],
   );
 }
 
@@ -174,3 +137,25 @@ function selectionTitle(profiles: Profiles): string {
   ];
   return words.length === 0 ? '' : `: ${words.join(', ')}`;
 }
+
+const nanoseconds = (key: keyof Durations, label: string, detail = false): ColumnOf<Durations> =>
+  column.number<Durations>(key, label, (row) => row[key], { digits: 1, ...(detail && { detail }) });
+
+// As Nsight Systems heads them.
+const totalColumn = nanoseconds('totalNs', 'Total Time (ns)');
+const durationColumns: readonly ColumnOf<Durations>[] = [
+  nanoseconds('averageNs', 'Avg (ns)'),
+  nanoseconds('medianNs', 'Med (ns)', true),
+  nanoseconds('minNs', 'Min (ns)', true),
+  nanoseconds('maxNs', 'Max (ns)', true),
+  nanoseconds('stdNs', 'StdDev (ns)', true),
+];
+
+/** The columns of Nsight Systems' `cuda_gpu_kern_sum`; it has the name last, where narrow pages lose it. */
+export const kernelSummaryColumns: readonly ColumnOf<KernelGroup>[] = [
+  column.text('name', 'Name', { overflow: 'shorten' }),
+  column.percent('timeShare', 'Time (%)', { emphasis: 'strong' }),
+  totalColumn,
+  column.number('instances', 'Instances'),
+  ...durationColumns,
+];
