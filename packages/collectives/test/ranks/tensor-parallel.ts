@@ -6,10 +6,12 @@ import {
   autocast,
   copy,
   copyInPlace,
+  crossEntropy,
   dropout,
   fillInPlace,
   full,
   keep,
+  linear,
   mul,
   noGrad,
   observeOps,
@@ -40,6 +42,7 @@ import {
   fullyShard,
   parallelize,
 } from '../../src/index.ts';
+import { DividedVocabulary } from '../../src/parallel/tensor/divided-vocabulary.ts';
 import {
   type Stepping,
   batchOf,
@@ -340,6 +343,30 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     });
     deepStrictEqual(gradients[1], gradients[0]);
     deepStrictEqual(new Set(await group.allGatherObject(first)).size, size);
+  },
+
+  /** A loss in chunks of rows, the last of them shorter, is that of whole logits. */
+  chunks() {
+    const [rows, features, tokens] = [10, 6, config.vocabularySize];
+    const random = (shape: number[], seed: number) =>
+      randn(shape, { generator: new Generator(seed), device, dtype: exact, requiresGrad: true });
+    const [x, weight] = [random([rows, features], 1), random([tokens, features], 2)];
+    const own = tokens / size;
+    const vocabulary = new DividedVocabulary(tokens, group, weight);
+    const targets = batchOf(0).targets;
+    const some = slice(view(targets, [targets.size]), 0, 0, rows);
+    const part = () => slice(weight, 0, rank * own, (rank + 1) * own);
+    // Four rows a chunk.
+    const divided = vocabulary.loss(x, part(), some, 'chunked', 4 * own * Float32Array.BYTES_PER_ELEMENT);
+    divided.backward();
+    noGrad(() => [x, weight].forEach(({ grad }) => group.allReduce(grad!).wait()));
+    const given = { x: x.grad!.toFlatArray(), weight: weight.grad!.toFlatArray(), loss: [divided.item()] };
+    [x.grad, weight.grad] = [null, null];
+    const whole = crossEntropy(linear(x, weight), some);
+    whole.backward();
+    const expected = { x: x.grad!.toFlatArray(), weight: weight.grad!.toFlatArray(), loss: [whole.item()] };
+    expectClose('chunks', given, expected, boundOf(config, 1, exact));
+    vocabulary.dispose();
   },
 
   /** Logits are those of one rank, whoever goes on with them. */
