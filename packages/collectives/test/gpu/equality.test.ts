@@ -14,6 +14,7 @@ describe('several GPUs give the results of one', () => {
     ['compiled-sharded', 1],
     ['compiled-sharded', 2],
     ['compiled-sharded', 4],
+    ['tensor-parallel', 1],
     ['tensor-parallel', 2],
     ['tensor-parallel', 4],
   ] as const)('%s, %i ranks', { timeout: 300_000, concurrent: true }, async ([script, size], { skip }) => {

@@ -6,6 +6,7 @@ import {
   type Tensor,
   applyOne,
   byteSize,
+  formatShape,
   noGrad,
   observeOps,
   sizeOf,
@@ -60,13 +61,17 @@ export async function dividedModelOf(
     alone: null,
     beginPass: () => calls.beginPass(),
     communication() {
-      const inputs = calls.seen.map(({ shape, dtype }) => zeros(shape, { device, dtype }));
+      // One input of each kind: those of all calls would take what a step's activations take.
+      const kindOf = ({ shape, dtype }: Pick<SeenCall, 'shape' | 'dtype'>) =>
+        `${dtype} ${formatShape(shape)}`;
+      const kinds = new Map(calls.seen.map((call) => [kindOf(call), call]));
+      const inputs = new Map(
+        [...kinds].map(([kind, { shape, dtype }]) => [kind, zeros(shape, { device, dtype })]),
+      );
       return () =>
         noGrad(() => {
-          const results = calls.seen.map(({ op, attributes }, i) =>
-            applyOne(op, [inputs[i]!], attributes as never),
-          );
-          for (const result of results) waitFor(result);
+          for (const call of calls.seen)
+            waitFor(applyOne(call.op, [inputs.get(kindOf(call))!], call.attributes as never));
         });
     },
   };

@@ -37,8 +37,8 @@ import { allGather } from '../../ops/gather-scatter.ts';
 
 /** Targets that do not count, as of `crossEntropy`. */
 const ignoreIndex = -100;
-/** What the logits of a chunk of rows may take. */
-const chunkBytes = 2 ** 29;
+/** What the logits of a chunk of rows may take, in float32. */
+const mostChunkBytes = 2 ** 29;
 
 /** A vocabulary of which each rank has equally many tokens (Shoeybi et al. 2019, "Megatron-LM", section 3). */
 export class DividedVocabulary {
@@ -89,7 +89,13 @@ export class DividedVocabulary {
    * `crossEntropy` of logits of which each rank has its columns: they are never gathered. x: [N, d]; the weight's rows are this
    * rank's [V / n, d]; targets: [N]. In `chunked`, a chunk's logits are made again in the backward pass, and never kept.
    */
-  loss(x: Tensor, weight: Tensor, targets: Tensor, logits: 'whole' | 'chunked'): Tensor {
+  loss(
+    x: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    logits: 'whole' | 'chunked',
+    chunkBytes = mostChunkBytes,
+  ): Tensor {
     const rows = x.shape[0]!;
     const count = sum(cast(notEqual(targets, ignoreIndex), sumDType(x.dtype)));
     const sumOf = (x: Tensor, weight: Tensor, targets: Tensor) =>
@@ -101,7 +107,10 @@ export class DividedVocabulary {
       const chunk = (of: Tensor) => slice(of, 0, from, Math.min(rows, from + step));
       return checkpoint(sumOf, chunk(x), weight, chunk(targets));
     });
-    return div(sums.reduce(add), count);
+    return div(
+      sums.reduce((total, each) => add(total, each)),
+      count,
+    );
   }
 
   /** Σ log Σ e^logits - logits[target] over the rows that count, in float32 (float64 of float64). */
