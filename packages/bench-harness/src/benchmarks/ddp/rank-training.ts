@@ -10,6 +10,7 @@ import {
 } from '@roofline/tensor-core';
 import type { ProcessGroup } from '@roofline/collectives';
 import { countParameters, languageModelLoss } from '@roofline/transformer';
+import { noBudget } from '../../memory-saving/kinds.ts';
 import { type DdpCell, type DdpSettings, isOneProgram } from './parameters.ts';
 import { profilePass } from './profile-pass.ts';
 import type { RankModel } from './rank-model.ts';
@@ -56,11 +57,11 @@ export class RankTraining {
         randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' }),
       );
     [this.#ids, this.#targets] = [tokens(), tokens()];
-    this.#run = this.#runsOf(cell.execution);
+    this.#run = this.#runsOf(cell);
     this.parameterCount = countParameters(config);
   }
 
-  #runsOf(execution: DdpCell['execution']): Runs {
+  #runsOf({ execution, memoryBudget }: DdpCell): Runs {
     const { optimizer } = this.#trained;
     const runs: Runs = {
       pass: () => this.#backward(),
@@ -74,9 +75,11 @@ export class RankTraining {
     };
     if (execution === 'eager') return runs;
     const options = { autotune: execution === 'autotuned' };
-    const [pass, update, step] = [runs.pass, runs.update, runs.step].map((run) => compile(run, options));
+    const [pass, update] = [runs.pass, runs.update].map((run) => compile(run, options));
+    const budget = memoryBudget === noBudget ? {} : { memoryBudget };
+    const step = compile(runs.step, { ...options, ...budget });
     return {
-      ...{ pass: pass!, update: update!, step: step! },
+      ...{ pass: pass!, update: update!, step },
       dispose: () => [pass, update, step].forEach((run) => run!.dispose()),
     };
   }
