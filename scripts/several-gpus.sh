@@ -15,20 +15,36 @@
 #   compiled     overlap of xl at context 512, eager and compiled, on one GPU and on all          not timed yet
 #   tensor       layers divided over the ranks are one rank's; 2.7b at context 512 on one GPU and on all  not timed yet
 #   zero         the same with AdamW's state split over the ranks: memory by rank                       60 s
+#   fsdp         compiled steps of sharded parameters do what eager ones do                             90 s
+#   fsdp-2.7b    2.7b at context 512, compiled: parameters sharded and on each rank: time and memory    120 s
+#   fsdp-8b      8b, 32,768 tokens a GPU, within 69 GiB, then PyTorch's FSDP2, compiled (needs 141 GB)  300 s
+#   fsdp-faults  20 ranks killed in the middle of gathers and of replays of sharded steps         not timed yet
+#
+# In an unpacked bundle (`roofline bundle`), into which this script is copied as scripts/several-gpus.sh, it runs what the bundle
+# has; ROOFLINE names another command for `roofline`.
 set -u
 cd "$(dirname "$0")/.."
 ranks=$1
 folder=$2
 shift 2
-steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled tensor zero}
-export PATH="$PWD/node_modules/.bin:$PATH"
+steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled tensor zero fsdp fsdp-2.7b fsdp-8b fsdp-faults}
+export ROOT=$PWD
+export PATH="$ROOT/bin:$ROOT/node_modules/.bin:$PATH"
 mkdir -p "$folder"
 failed=()
 # Small calls take what the host takes, whose code is fast once it has run some hundred times.
 turns=(--backend nccl --nproc "$ranks" --size 1MB,10MB,100MB,1GB --warmup 300 --iterations 100 --peer torch)
 
-roofline() { node --conditions=roofline-source --disable-warning=ExperimentalWarning packages/bench-harness/src/cli.ts "$@"; }
-gpu_tests() { (cd packages/collectives && vitest run --config ../../tooling/vitest.gpu.config.ts "$@"); }
+# A bundle has its own Node.js, and the command as it was built.
+sources=(node --conditions=roofline-source --disable-warning=ExperimentalWarning "$ROOT/packages/bench-harness/src/cli.ts")
+if [ -x "$ROOT/bin/node" ]; then sources=("$ROOT/roofline"); fi
+export ROOFLINE=${ROOFLINE:-${sources[*]}}
+
+roofline() { $ROOFLINE "$@"; }
+gpu_tests() {
+  cd "$ROOT/packages/collectives" &&
+    node "$ROOT/node_modules/vitest/vitest.mjs" run --config ../../tooling/vitest.gpu.config.ts "$@"
+}
 export -f roofline gpu_tests
 
 # step SECONDS NAME COMMAND...: runs it in a group of its own, all of which ends at the limit.
@@ -97,7 +113,18 @@ for name in $steps; do
       step 150 'ddp of small' watched 60 "$small --mode naive,overlap --out $(mktemp -d)"
       step 150 'ddp of small next to PyTorch' watched 90 "$small --mode overlap --peer torch --out $(mktemp -d)"
       ;;
-    equality) step 240 equality gpu_tests test/gpu/equality.test.ts ;;
+    equality) step 240 equality gpu_tests test/gpu/equality.test.ts -t 'data-parallel|sharded-optimizer' ;;
+    fsdp) step 300 fsdp gpu_tests test/gpu/equality.test.ts -t compiled-sharded ;;
+    fsdp-2.7b)
+      step 400 fsdp-2.7b roofline ddp --backend nccl --nproc "$ranks" --size 2.7b --dtype bfloat16 --context 512 --batch 4 \
+        --attention flash --execution compiled --mode overlap,fsdp --steps 10 --warmup 3 --out "$folder/h200x$ranks-fsdp"
+      ;;
+    fsdp-8b)
+      step 580 fsdp-8b roofline ddp --backend nccl --nproc "$ranks" --size 8b --dtype bfloat16 --context 32768 --batch 1 \
+        --attention flash --execution compiled --mode fsdp --recompute attention-kept --logits chunked \
+        --memory-budget 69GiB --steps 5 --warmup 2 --peer torch --out "$folder/h200x$ranks-8b"
+      ;;
+    fsdp-faults) step 420 fsdp-faults gpu_tests test/gpu/nccl-faults.test.ts -t sharded ;;
     faults) step 420 faults gpu_tests test/gpu/nccl-faults.test.ts ;;
     allreduce)
       step 200 allreduce roofline allreduce "${turns[@]}" --out "$folder/h200x$ranks-allreduce"

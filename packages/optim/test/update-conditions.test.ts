@@ -26,6 +26,17 @@ describe('passes of updates, where one condition decides', () => {
   };
   const idle = () => [softmax(x, -1)];
 
+  /** A gradient that others reduce, then something that they give, which is used. */
+  const gathering = (speed: string) => () => {
+    w1.grad = keep(tell(neg(g1), order, speed));
+    const used = exp(softmax(tell(x, order), -1));
+    w2.grad = keep(neg(g2));
+    const made = [used, ...idle()];
+    optimizer.step();
+    for (const w of [w1, w2]) w.grad = null;
+    return made;
+  };
+
   describe('updateEarly', () => {
     const early = (fn: () => readonly Tensor[], l2Bytes = 128) =>
       namesAfter(device, (graph) => updateEarly(graph, { ...device.facts, l2Bytes }), fn)
@@ -75,18 +86,14 @@ describe('passes of updates, where one condition decides', () => {
           ),
       ],
       [
-        'where something else waits for the next one, once that has waited',
+        'where something else waits for the next one, then',
         'neg tell tell softmax sgd exp neg sgd softmax',
-        () => {
-          w1.grad = keep(tell(neg(g1), order));
-          const gathered = tell(x, order);
-          const used = exp(softmax(gathered, -1));
-          w2.grad = keep(neg(g2));
-          const made = [used, ...idle()];
-          optimizer.step();
-          for (const w of [w1, w2]) w.grad = null;
-          return made;
-        },
+        gathering('slow'),
+      ],
+      [
+        'or when others have run for as long',
+        'neg tell tell sgd softmax exp neg sgd softmax',
+        gathering('fast'),
       ],
     ])('%s', (_, expected, fn, l2Bytes) => {
       expect(early(fn, l2Bytes)).toBe(expected);

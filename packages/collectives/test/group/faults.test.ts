@@ -166,10 +166,10 @@ describe.skipIf(!hasGloo).concurrent(`faults that show when a time is over${gloo
   it.each([
     ['100', 'eager'],
     ['5000000', 'eager'],
-    ['100', 'compiled'],
     ['5000000', 'compiled'],
+    ['100000', 'compiled sharded'],
   ])(
-    'a rank that is stopped in all-reduces of %s elements, %s, is late, and killing it later harms no other',
+    'a rank that is stopped among %s elements, %s, is late, and killing it later harms no other',
     async (elements, execution) => {
       await withRanks(
         'loop',

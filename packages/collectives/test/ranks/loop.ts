@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Tensor, add, compile, full, mul } from '@roofline/tensor-core';
+import { type Tensor, add, compile, full, mul, scope } from '@roofline/tensor-core';
 import { CollectiveError, allReduce, initProcessGroup } from '../../src/index.ts';
+import { shardedStep } from './sharded-step.ts';
 
-// All-reduces, each by itself or in a compiled step, until one fails; then says what and when, and ends, stays or goes on with those left, as asked to.
+// All-reduces, each by itself or in a compiled step, or training steps of sharded parameters, until one fails; then says what and
+// when, and ends, stays or goes on with those left, as asked to.
 
 const [
   elements = '100000',
@@ -21,6 +23,9 @@ const step = compile((y: Tensor) => {
   const reduced = allReduce(mul(y, 1), group, { op: 'max' });
   return add(reduced, mul(y, 2));
 });
+const isSharded = execution.endsWith('sharded');
+const train = isSharded ? shardedStep(group, Number(elements)) : null;
+const compiledTrain = train && execution === 'compiled sharded' ? compile(train) : train;
 let count = 0;
 
 async function runEagerly(): Promise<void> {
@@ -36,9 +41,24 @@ async function runCompiled(): Promise<void> {
   result.dispose();
 }
 
+async function runSharded(): Promise<void> {
+  scope(() => {
+    const loss = compiledTrain!();
+    if (count % 2 === 0) loss.toFlatArray();
+  });
+  await sleep(0);
+}
+
+const runs = {
+  eager: runEagerly,
+  compiled: runCompiled,
+  sharded: runSharded,
+  'compiled sharded': runSharded,
+};
+
 try {
   for (;;) {
-    await (execution === 'compiled' ? runCompiled() : runEagerly());
+    await runs[execution as keyof typeof runs]();
     count++;
     if (count === 10) console.log('running');
   }

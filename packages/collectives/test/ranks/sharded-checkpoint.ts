@@ -7,7 +7,7 @@ import { TransformerLM, loadCheckpoint, loadSharded, saveSharded, saveWhole } fr
 import { type FullySharded, fullyShard } from '../../src/index.ts';
 import { config, device, group, rank, size, valuesOf } from './sharded-training.ts';
 
-// Saves and loads sharded checkpoints: `gloo save FOLDER`, `gloo load FOLDER`, and `gloo kill FOLDER`, in which a rank is killed
+// Saves and loads sharded checkpoints: `gloo save FOLDER`, `gloo load FOLDER`, and `gloo kill FOLDER PART`, in which a rank is killed
 // while it saves. Gradients follow from the place of an element, so that any number of ranks makes the same steps.
 
 const [, , , action, folder = ''] = process.argv;
@@ -45,11 +45,12 @@ const sortedOf = (values: Record<string, unknown>) =>
 const expectValues = (path: string) =>
   deepStrictEqual(sortedOf(valuesOf(sharded.wholeParameters())), sortedOf(valuesIn(path)));
 
-/** Dies in the middle of its parts. */
+/** Dies as it comes to one of its parts, the last argument by number. */
 function dying(it: FullySharded<TransformerLM>): FullySharded<TransformerLM> {
   const parts = function* () {
-    const [first, second, ...others] = it.parts();
-    yield* [first!, { ...second!, leaf: deadly }, ...others];
+    const all = [...it.parts()];
+    const place = Number(process.argv[5]) % all.length;
+    yield* all.map((part, i) => (i === place ? { ...part, leaf: deadly } : part));
   };
   const deadly = { dtype: 'float32', shape: [1], toTypedArray: die } as unknown as Tensor;
   return new Proxy(it, {

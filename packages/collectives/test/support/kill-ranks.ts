@@ -24,10 +24,13 @@ export interface Killing {
   readonly elements: number;
   readonly timeoutMs: number;
   /** Default eager. */
-  readonly execution?: 'eager' | 'compiled';
+  readonly execution?: LoopExecution;
 }
 
-/** Kills a rank by SIGKILL in a loop of all-reduces; gives how each survivor took it once all have ended. */
+/** What the ranks of test/ranks/loop.ts repeat: all-reduces, or training steps of sharded parameters. */
+export type LoopExecution = 'eager' | 'compiled' | 'sharded' | 'compiled sharded';
+
+/** Kills a rank by SIGKILL in such a loop; gives how each survivor took it once all have ended. */
 export async function killOne({
   backend,
   size,

@@ -35,7 +35,7 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ['roofline ddp --execution eager,compiled', 'steps as programs, with the communication in them'],
     [
       'roofline ddp --backend nccl --size 8b --context 32768 --batch 1 --dtype bfloat16 --mode fsdp --execution compiled ' +
-        '--attention flash --recompute attention-kept --logits chunked --peer torch',
+        '--attention flash --recompute attention-kept --logits chunked --memory-budget 69GiB --peer torch',
       "a model for two GPUs, next to PyTorch's FSDP2",
     ],
   ],

@@ -61,7 +61,7 @@ export class RankPeer {
 }
 
 function jobOf(cell: DdpCell, settings: DdpSettings, place: PeerPlace) {
-  const { shape: config, execution, attention, mode, ...asked } = cell;
+  const { shape: config, execution, attention, mode, memoryBudget: _, ...asked } = cell;
   const { backend, bucketBytes, seed } = settings;
   const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
   const ways = {

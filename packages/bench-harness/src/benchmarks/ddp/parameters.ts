@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { cellSchema } from '../../parameters/cell-schema.ts';
 import { parameter, withFlag } from '../../parameters/parameter.ts';
 import { sweepOf, type ValuesOf } from '../../parameters/sweep.ts';
+import { noBudget } from '../../memory-saving/kinds.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { modelShape, namedModel } from '../../model/shape.ts';
 import { executions } from '../../execution/kinds.ts';
@@ -53,6 +54,7 @@ export const ddpCellParameters = {
   attention: stepParameters.attention,
   recompute: stepParameters.recompute,
   logits: stepParameters.logits,
+  memoryBudget: stepParameters.memoryBudget,
   execution: parameter(z.enum(executions).default('eager'), {
     ...{ column: 'swept', usual: 'eager' },
     flag: {
@@ -106,7 +108,7 @@ const sweep = sweepOf({
   settings: ddpSettings,
   // The modes of one setting together.
   nested: [
-    ...(['model', 'dtype', 'context', 'batch', 'attention', 'recompute', 'logits'] as const),
+    ...(['model', 'dtype', 'context', 'batch', 'attention', 'recompute', 'logits', 'memoryBudget'] as const),
     ...(['optimizer', 'worldSize', 'execution', 'mode'] as const),
   ],
 });
@@ -121,8 +123,9 @@ export const ddpSweep = {
       .filter(isPossible),
 };
 
-/** Sharded parameters have no optimizer to shard besides; halves and pairs need two ranks each. */
-function isPossible({ mode, optimizer, worldSize }: DdpCell): boolean {
+/** Sharded parameters have no optimizer to shard besides; halves and pairs need two ranks each; budgets are of programs. */
+function isPossible({ mode, optimizer, worldSize, execution, memoryBudget }: DdpCell): boolean {
+  if (execution === 'eager' && memoryBudget !== noBudget) return false;
   if (isSharded(mode) && optimizer === 'sharded') return false;
   const isTwofold = mode === 'hybrid' || mode === 'fsdp-tensor';
   return !isTwofold || (worldSize >= 4 && worldSize % 2 === 0);

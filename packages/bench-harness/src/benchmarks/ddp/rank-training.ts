@@ -10,6 +10,7 @@ import {
 } from '@roofline/tensor-core';
 import type { ProcessGroup } from '@roofline/collectives';
 import { countParameters, languageModelLoss } from '@roofline/transformer';
+import { noBudget } from '../../memory-saving/kinds.ts';
 import { type DdpCell, type DdpSettings, tensorRanksOf } from './parameters.ts';
 import { profilePass } from './profile-pass.ts';
 import type { RankModel } from './rank-model.ts';
@@ -59,11 +60,11 @@ export class RankTraining {
     const tokens = () =>
       keep(randint(0, config.vocabularySize, shape, { generator, device, dtype: 'int64' }));
     [this.#ids, this.#targets] = [tokens(), tokens()];
-    this.#run = this.#runsOf(cell.execution);
+    this.#run = this.#runsOf(cell);
     this.parameterCount = countParameters(config);
   }
 
-  #runsOf(execution: DdpCell['execution']): Runs {
+  #runsOf({ execution, memoryBudget }: DdpCell): Runs {
     const { optimizer } = this.#trained;
     const pass = () => this.#backward();
     const step = () => {
@@ -73,7 +74,9 @@ export class RankTraining {
     };
     if (execution === 'eager')
       return { ...{ pass, localPass: pass, update: () => optimizer.step(), step }, dispose() {} };
-    const [program, local] = [step, step].map((run) => compile(run, { autotune: execution === 'autotuned' }));
+    const budget = memoryBudget === noBudget ? {} : { memoryBudget };
+    const options = { autotune: execution === 'autotuned', ...budget };
+    const [program, local] = [step, step].map((run) => compile(run, options));
     return {
       ...{ pass: program!, localPass: local!, update: null, step: program! },
       dispose: () => [program, local].forEach((run) => run!.dispose()),

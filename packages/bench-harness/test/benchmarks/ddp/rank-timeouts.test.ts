@@ -24,6 +24,7 @@ const cell: DdpCell = {
     attention: 'plain',
     recompute: 'none',
     logits: 'whole',
+    memoryBudget: 'none',
   },
 };
 const settings: DdpSettings = {
