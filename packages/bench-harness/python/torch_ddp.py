@@ -2,9 +2,11 @@
 
 Requests and answers are JSON, one a line, on stdin and stdout:
   {"command": "prepare", "config": {...}, "batch", "context", "dtype", "device", "seed", "threads", "backend",
-   "port", "rank", "worldSize", "timeoutSeconds", "mode", "bucketBytes", "optimizer"}
+   "port", "rank", "worldSize", "timeoutSeconds", "parallelMode", "bucketBytes", "optimizer", "attention", "execution",
+   "recompute", "logits"}
       -> {"torch", "python", "device"}, once all ranks are there
-  {"command": "run", "steps": n}      -> {"stepMs": [...]}, all ranks beginning each step together
+  {"command": "run", "steps": n}      -> {"stepMs": [...], "peakBytes"}, all ranks beginning each step together;
+                                         "peakBytes" since the start of the first, null on the CPU
 Failures are answered as peer_protocol.py does.
 """
 
@@ -19,14 +21,21 @@ from torch.nn.parallel import DistributedDataParallel
 
 from peer_protocol import serve
 from torch_e2e import Workload
+from torch_memory_saving import check_recompute
+from torch_fsdp import check_fsdp, fast_attention, sharded
 from torch_versions import describe
-from transformer_lm import cross_entropy
+from transformer_lm import adamw
 
 
 class ParallelWorkload(Workload):
-    """`mode` is that of Roofline's DistributedDataParallel: only `overlap` is PyTorch's own."""
+    """`parallel_mode` is that of Roofline's ranks: `overlap`, `fsdp` and `hybrid` are PyTorch's own."""
 
     def __init__(self, job):
+        self.parallel_mode = job["parallelMode"]
+        self.is_sharded = self.parallel_mode in ("fsdp", "hybrid")
+        if self.is_sharded:
+            check_fsdp(job["recompute"])
+            check_recompute(job["recompute"], job["attention"])
         dist.init_process_group(
             job["backend"],
             init_method=f"tcp://127.0.0.1:{job['port']}",
@@ -34,9 +43,20 @@ class ParallelWorkload(Workload):
             world_size=job["worldSize"],
             timeout=timedelta(seconds=job["timeoutSeconds"]),
         )
-        # Gradients are reduced before parameters are updated.
-        super().__init__({**job, "mode": "train-step", "attention": "plain", "updatesAtOnce": False})
-        self.parallel_mode = job["mode"]
+        # Gradients are reduced before parameters are updated; sharded parameters are what the optimizer gets.
+        mode = "forward-backward" if self.is_sharded else "train-step"
+        recompute = "none" if self.is_sharded else job["recompute"]
+        own = {"mode": mode, "recompute": recompute, "execution": "eager", "updatesAtOnce": False}
+        super().__init__({**job, **own})
+        self.attends = lambda: fast_attention(job["attention"], self.device_type)
+        if self.is_sharded:
+            self.sharded = sharded(self.model, job, self.device_type)
+            self.optimizer = adamw(self.sharded, torch.device(job["device"]))
+        else:
+            self.replicate(job)
+        self.timeline.reset_peak_memory()
+
+    def replicate(self, job):
         for parameter in self.model.parameters():
             dist.broadcast(parameter.data, 0)
         self.forward = self.model
@@ -67,12 +87,16 @@ class ParallelWorkload(Workload):
                 gradient.copy_(reduced)
 
     def train_step(self):
-        with self.autocast():
-            loss = self.loss()
-        loss.backward()
-        self.reduce_gradients()
+        if self.is_sharded:
+            # In the dtype that its parameters are gathered in.
+            self.sharded(self.ids, self.targets).backward()
+        else:
+            with self.autocast():
+                loss = self.loss()
+            loss.backward()
+            self.reduce_gradients()
         self.optimizer.step()
-        self.model.zero_grad(set_to_none=True)
+        (self.sharded if self.is_sharded else self.model).zero_grad(set_to_none=True)
 
     def run(self, steps):
         step_ms = []
@@ -80,10 +104,11 @@ class ParallelWorkload(Workload):
             self.timeline.synchronize()
             dist.barrier()
             start = time.perf_counter()
-            self.train_step()
+            with self.attends():
+                self.train_step()
             self.timeline.synchronize()
             step_ms.append((time.perf_counter() - start) * 1e3)
-        return {"stepMs": step_ms}
+        return {"stepMs": step_ms, "peakBytes": self.timeline.memory()["peakAllocatedBytes"]}
 
 
 def average(tensor):

@@ -1,4 +1,4 @@
-import { type Tensor, keep, mul, neg, softmax, zeros } from '@roofline/tensor-core';
+import { type Tensor, exp, keep, mul, neg, softmax, zeros } from '@roofline/tensor-core';
 import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { scaleInUpdate } from '../../tensor-core/src/compile/passes/scale-in-update.ts';
@@ -25,6 +25,17 @@ describe('passes of updates, where one condition decides', () => {
     return made;
   };
   const idle = () => [softmax(x, -1)];
+
+  /** A gradient that others reduce, then something that they give, which is used. */
+  const gathering = (speed: string) => () => {
+    w1.grad = keep(tell(neg(g1), order, speed));
+    const used = exp(softmax(tell(x, order), -1));
+    w2.grad = keep(neg(g2));
+    const made = [used, ...idle()];
+    optimizer.step();
+    for (const w of [w1, w2]) w.grad = null;
+    return made;
+  };
 
   describe('updateEarly', () => {
     const early = (fn: () => readonly Tensor[], l2Bytes = 128) =>
@@ -73,6 +84,16 @@ describe('passes of updates, where one condition decides', () => {
             () => tell(neg(g1), order),
             () => tell(neg(g2), order),
           ),
+      ],
+      [
+        'where something else waits for the next one, then',
+        'neg tell tell softmax sgd exp neg sgd softmax',
+        gathering('slow'),
+      ],
+      [
+        'or when others have run for as long',
+        'neg tell tell sgd softmax exp neg sgd softmax',
+        gathering('fast'),
       ],
     ])('%s', (_, expected, fn, l2Bytes) => {
       expect(early(fn, l2Bytes)).toBe(expected);

@@ -20,8 +20,9 @@ export { sameShape } from './base/shape.ts';
 export { type StoredElements, shareMemory } from './tensor/storage/overlap.ts';
 export { valueBeyond } from './ops/copy/value-beyond.ts';
 
-// For what is being compiled.
+// For what is being compiled, or calculated again.
 export { currentTrace } from './tensor/tracing.ts';
+export { notFollowed } from './op/kept-results.ts';
 
 // The GPU behind a device or a lowering's context.
 export { cudaDevice } from './backends/cuda/cuda-device.ts';

@@ -123,16 +123,28 @@ function stepsOf(record: CellRecord): MeasuredStep[] {
 function dataParallelStep(record: CellRecord): MeasuredStep {
   const { cell, result } = read(record, { name: 'ddp', cell: ddpCell, result: ddpResult });
   const { times, memory, bucketBytes } = result;
-  const { size, shape, context, batch, dtype, execution, optimizer, worldSize: ranks, mode } = cell;
-  const { localMs } = times;
-  const exposedMs = localMs && median(times.synchronizedMs.map((ms, step) => ms - localMs[step]!));
+  const {
+    size,
+    shape,
+    context,
+    batch,
+    dtype,
+    attention,
+    execution,
+    optimizer,
+    worldSize: ranks,
+    mode,
+  } = cell;
+  const { localMs, synchronizedMs, optimizerMs } = times;
+  const exposedMs =
+    localMs && synchronizedMs && median(synchronizedMs.map((ms, step) => ms - localMs[step]!));
   const isWhole = optimizer === 'whole' || ranks === 1;
   return {
-    ...{ size, shape, context, batch, dtype, attention: 'plain', execution, ranks },
+    ...{ size, shape, context, batch, dtype, attention, execution, ranks },
     sharing: record.environment.device.type === 'cpu' ? ranks : 1,
     ...{ optimizer, reduction: ranks === 1 ? 'none' : mode, reductions: bucketBytes.length },
     stepMs: rounded(median(times.stepMs)),
-    computationMs: localMs && isWhole ? rounded(median(localMs) + median(times.optimizerMs)) : null,
+    computationMs: localMs && optimizerMs && isWhole ? rounded(median(localMs) + median(optimizerMs)) : null,
     communicationMs: rounded(median(times.communicationMs)),
     exposedMs: exposedMs === null ? 0 : rounded(Math.max(0, exposedMs)),
     peakBytes: Math.max(...memory.map(({ peakBytes }) => peakBytes)),

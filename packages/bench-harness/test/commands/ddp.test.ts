@@ -42,18 +42,30 @@ describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not 
   });
 
   it('trains sharded parameters', async () => {
-    const words = '--nproc 2 --mode fsdp --dtype bfloat16 --steps 1 --warmup 0 --out'.split(' ');
+    const saving = '--attention flash --recompute block --logits chunked'.split(' ');
+    const words =
+      '--nproc 2 --mode fsdp --dtype bfloat16 --execution eager,compiled --steps 1 --warmup 0 --out'.split(
+        ' ',
+      );
     const { exitCode, stdout } = await runCli([
       'ddp',
       ...model,
+      ...saving,
       ...words,
       join(temporaryFolder(), 'out'),
       '--json',
     ]);
     expect(exitCode).toBe(0);
     const { rows } = JSON.parse(stdout) as { rows: Record<string, number | string>[] };
-    expect(rows).toMatchObject([{ mode: 'fsdp', status: 'ok', exposedMs: null, copiedBytes: 0 }]);
-    expect(rows[0]!['communicationMs']).toBeGreaterThan(0);
+    const common = { mode: 'fsdp', attention: 'flash', status: 'ok', exposedMs: null, copiedBytes: 0 };
+    expect(rows).toMatchObject([
+      { ...common, execution: 'eager', optimizerMs: expect.any(Number) },
+      { ...common, execution: 'compiled', optimizerMs: null },
+    ]);
+    for (const { communicationMs, coldStartMs, hiddenShare } of rows) {
+      expect(Math.min(Number(communicationMs), Number(coldStartMs))).toBeGreaterThan(0);
+      expect(Number(hiddenShare)).toBeGreaterThan(0);
+    }
   });
 
   it.skipIf(torchPython === null)('runs in turn with PyTorch (needs Python with it)', async () => {

@@ -6,9 +6,11 @@ import {
   isBackwardRunning,
   isGradEnabled,
 } from '@roofline/tensor-core';
+import { notFollowed } from '@roofline/tensor-core/kernel-api';
 import type { ProcessGroup } from '../group/process-group.ts';
 import { checkAgreement } from './check-agreement.ts';
 import type { Mesh } from './mesh.ts';
+import { BackwardOrder } from './sharded/backward-order.ts';
 import {
   type ShardableModule,
   checkShardable,
@@ -25,6 +27,8 @@ interface Stage {
   readonly unit: ShardedUnit;
   /** Whether the next module is of the same unit, which stays whole for it. */
   readonly isContinued: boolean;
+  /** Whether none of another unit follows. */
+  readonly isLast: boolean;
 }
 
 /** What ranks that have different gradients agree on: the norm of all, and whether any overflowed. */
@@ -50,6 +54,7 @@ export class FullySharded<Model extends ShardableModule> {
   readonly #units: readonly ShardedUnit[];
   readonly #stages: readonly Stage[];
   readonly #pass: ShardedPass;
+  readonly #order = new BackwardOrder();
   readonly #removeHooks: (() => void)[] = [];
 
   /** Made by `fullyShard`. */
@@ -73,7 +78,7 @@ export class FullySharded<Model extends ShardableModule> {
       return unit;
     });
     this.#stages = stagesOf(model, plans, this.#units);
-    this.#pass = new ShardedPass(this.#units, group, findUnusedParameters);
+    this.#pass = new ShardedPass(this.#units, group, findUnusedParameters, () => this.#order.end());
     for (const [index, { module }] of this.#stages.entries()) this.#wrap(module, index);
     for (const unit of this.#units) this.#listen(unit);
     sharded.add(model);
@@ -170,44 +175,49 @@ export class FullySharded<Model extends ShardableModule> {
     const { computeDtype } = this.#options;
     const compute = module.forward.bind(module) as (...inputs: readonly unknown[]) => unknown;
     const forward = (...inputs: readonly unknown[]) => {
-      this.#enter(index);
+      notFollowed(() => this.#enter(index));
       const output =
         computeDtype === 'float32' ? compute(...inputs) : autocast(computeDtype, () => compute(...inputs));
-      this.#leave(index);
+      notFollowed(() => this.#leave(index));
       return output;
     };
     Object.defineProperty(module, 'forward', { value: forward, configurable: true, writable: true });
   }
 
   #listen(unit: ShardedUnit): void {
-    unit.onUse = () => this.#use(unit);
+    unit.onUse = () => notFollowed(() => this.#use(unit));
     for (const [, whole] of unit.wholes) {
       // One that is frozen may be trained later.
       const { requiresGrad } = whole;
       whole.requiresGrad_();
-      this.#removeHooks.push(whole.onGradientAccumulated(() => this.#pass.arrive(unit, whole)));
+      this.#removeHooks.push(
+        whole.onGradientAccumulated(() => this.#pass.arrive(unit, whole), { compiles: true }),
+      );
       whole.requiresGrad_(requiresGrad);
     }
   }
 
   #enter(index: number): void {
-    const { unit } = this.#stages[index]!;
+    const { unit, isLast } = this.#stages[index]!;
+    const others = this.#units.filter((other) => other !== unit);
+    if (!this.#staysForBackward) for (const other of others) other.letGo();
     // A checkpoint runs forward again in the backward pass.
     if (isBackwardRunning()) return this.#use(unit);
+    if (index === 0) this.#order.begin();
     // What something else than a module has used before, or a pass that ended early has gathered, is not needed any more.
-    if (index === 0) for (const other of this.#units) if (other !== unit) other.forgetGathered();
-    if (!this.#staysForBackward) for (const other of this.#units) if (other !== unit) other.letGo();
+    if (index === 0) for (const other of others) other.forgetGathered();
     unit.makeWhole();
-    if (this.#options.prefetch) this.#stages[index + 1]?.unit.gather();
+    if (!this.#options.prefetch) return;
+    if (!isLast) this.#stages[index + 1]!.unit.gather();
+    // It stays whole for the backward pass, which comes to another one next.
+    else if (isGradEnabled()) this.#order.first?.gather();
   }
 
   #leave(index: number): void {
-    const { unit, isContinued } = this.#stages[index]!;
+    const { unit, isContinued, isLast } = this.#stages[index]!;
     if (isContinued || isBackwardRunning() || this.#staysForBackward) return;
     // The backward pass begins with the last one.
-    const isLast = index === this.#stages.length - 1;
-    if (isLast && isGradEnabled()) unit.expectGradients();
-    else unit.letGo();
+    if (!isLast || !isGradEnabled()) unit.letGo();
   }
 
   /** Whether units that have been used stay whole. */
@@ -215,14 +225,12 @@ export class FullySharded<Model extends ShardableModule> {
     return !this.#options.reshardAfterForward && isGradEnabled();
   }
 
-  /** Somebody uses a unit outside of its modules' forward: mostly the backward pass, which goes to the unit before next. */
+  /** Somebody uses a unit outside of its modules' forward: mostly the backward pass. */
   #use(unit: ShardedUnit): void {
     unit.makeWhole();
     if (!isBackwardRunning()) return;
-    unit.expectGradients();
-    unit.isUsedInBackward = true;
-    const before = this.#stages[this.#stages.findIndex((stage) => stage.unit === unit) - 1]?.unit;
-    if (this.#options.prefetch && before?.isUsedInBackward) before.gather();
+    const next = this.#order.after(unit);
+    if (this.#options.prefetch) next?.gather();
   }
 }
 
@@ -268,5 +276,10 @@ function stagesOf(
     const unit = unitOf.get(module);
     return unit ? [{ module, unit }] : [];
   });
-  return inOrder.map(({ module, unit }, i) => ({ module, unit, isContinued: inOrder[i + 1]?.unit === unit }));
+  const last = inOrder.findLastIndex(({ unit }) => unit !== inOrder.at(-1)!.unit) + 1;
+  return inOrder.map(({ module, unit }, i) => ({
+    ...{ module, unit },
+    isContinued: inOrder[i + 1]?.unit === unit,
+    isLast: i >= last,
+  }));
 }

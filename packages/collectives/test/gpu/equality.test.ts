@@ -11,9 +11,13 @@ describe('several GPUs give the results of one', () => {
     ['data-parallel', 4],
     ['sharded-optimizer', 2],
     ['sharded-optimizer', 4],
-  ] as const)('%s, %i ranks', { timeout: 180_000, concurrent: true }, async ([script, size], { skip }) => {
+    ['compiled-sharded', 1],
+    ['compiled-sharded', 2],
+    ['compiled-sharded', 4],
+  ] as const)('%s, %i ranks', { timeout: 300_000, concurrent: true }, async ([script, size], { skip }) => {
     skip(count < size, `${count} GPUs`);
-    for (const { code, stdout, stderr } of await runRanks(script, size, ['nccl']))
+    const place = script === 'compiled-sharded' ? 'real' : 'nccl';
+    for (const { code, stdout, stderr } of await runRanks(script, size, [place]))
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });
 });

@@ -1,3 +1,4 @@
+import { checkFunction } from '@roofline/cuda/host';
 import { AutogradError } from '../base/errors.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
 import { currentRange } from '../tensor/ranges/range.ts';
@@ -115,8 +116,12 @@ function within<T>(of: Frame['of'], fn: () => T): T {
   }
 }
 
-/** Runs `fn`, whose calls are neither kept nor repeated: those that a function does not make in each of its runs. */
+/**
+ * Runs `fn`, whose calls `selectiveCheckpoint` neither keeps nor expects again: those that a function does not make in each of its
+ * runs, such as gathers of sharded parameters. Throws what `fn` throws, and a RooflineError (code ARGUMENT) unless it is a function.
+ */
 export function notFollowed<T>(fn: () => T): T {
+  checkFunction('notFollowed', 'what it runs', fn);
   const outer = innermost;
   innermost = null;
   try {

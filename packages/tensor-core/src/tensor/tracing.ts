@@ -3,6 +3,9 @@ import { checkFunction } from '@roofline/cuda/host';
 /** A `Tensor`: tensors report to this module, so it cannot import them. */
 type Handle = object;
 
+/** A `Storage`, likewise. */
+type Memory = object;
+
 /** What a trace is told other than ops; see compile/trace/trace.ts. */
 export interface Tracing {
   /** The gradient of a leaf is read. */
@@ -15,6 +18,10 @@ export interface Tracing {
   requirementSet(leaf: Handle, before: boolean): void;
   /** A write in place has left its history in a tensor. */
   historyWritten(target: Handle): void;
+  /** A storage whose memory was away takes over that of `source`. */
+  memoryMovedIn(storage: Memory, source: Memory): void;
+  /** The memory of a storage is let go: what is there later is another's. */
+  memoryLetGo(storage: Memory): void;
   /** Something other than tensors was read that later ops depend on. */
   depends(read: () => unknown, value: unknown): void;
   /** Something happens that no replay can repeat. Throws a CompileError. */

@@ -4,11 +4,10 @@ import { settingFlagsOf, settingsBy, sweptBy, sweptFlagsOf } from '../../cli/fla
 import { parsePositiveNumber } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';
 import { chooseBackend, requireBackend } from '../../device/require-backend.ts';
-import { UsageError } from '../../errors.ts';
 import { chooseModels, modelFlags, sizeFlag } from '../../model/flags.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { torchFlag } from '../e2e/flags.ts';
-import { ddpSettings, ddpSwept, isSharded } from './parameters.ts';
+import { ddpSettings, ddpSwept } from './parameters.ts';
 
 const mebibyte = 2 ** 20;
 const { backend, ...settingFlags } = settingFlagsOf(ddpSettings);
@@ -32,6 +31,11 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ['roofline ddp --mode overlap,fsdp', 'parameters split over the ranks, next to those that each has'],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
     ['roofline ddp --execution eager,compiled', 'steps as programs, with the communication in them'],
+    [
+      'roofline ddp --backend nccl --size 8b --context 32768 --batch 1 --dtype bfloat16 --mode fsdp --execution compiled ' +
+        '--attention flash --recompute attention-kept --logits chunked --memory-budget 69GiB --peer torch',
+      "a model for two GPUs, next to PyTorch's FSDP2",
+    ],
   ],
   load: async () => (await import('./benchmark.ts')).ddpBenchmark,
   async plan(args) {
@@ -41,11 +45,6 @@ export const ddpCommand = benchmarkCommand('ddp', {
     await requireBackend(backend);
     const model = await chooseModels(args, 'tiny');
     const peer = await askedPeer(args);
-    const sharded = swept.mode.find(isSharded);
-    if (peer && sharded)
-      throw new UsageError(
-        `--peer torch is DistributedDataParallel: leave ${sharded} out of --mode, or --peer, which has no sharded parameters.`,
-      );
     const bucketBytes = Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER);
     return {
       parameters: () => ({ ...{ model, ...swept, ...settings }, backend, peer, bucketBytes }),

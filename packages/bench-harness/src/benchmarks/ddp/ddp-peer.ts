@@ -4,7 +4,7 @@ import { peerPython } from '../../peer/cell-peer.ts';
 import { PythonPeer } from '../../peer/python-peer.ts';
 import { readyReply } from '../../peer/step-peer.ts';
 import { UntilFailure } from '../../peer/until-failure.ts';
-import type { DdpCell, DdpSettings } from './parameters.ts';
+import { type DdpCell, type DdpSettings, isSharded } from './parameters.ts';
 import type { RankResult } from './result.ts';
 
 /** How long PyTorch's ranks wait for each other. */
@@ -28,6 +28,7 @@ export class RankPeer {
   readonly #asked: UntilFailure<PythonPeer>;
   readonly #stepMs: number[] = [];
   #torch = '';
+  #peakBytes: number | null = null;
 
   private constructor(peer: PythonPeer) {
     this.#asked = new UntilFailure(peer);
@@ -44,26 +45,37 @@ export class RankPeer {
   }
 
   run(count: number): Promise<void> {
-    return this.#asked.attempt(async (peer) => void this.#stepMs.push(...(await steps(peer, count))));
+    return this.#asked.attempt(async (peer) => {
+      const { stepMs, peakBytes } = await steps(peer, count);
+      this.#stepMs.push(...stepMs);
+      this.#peakBytes = peakBytes;
+    });
   }
 
   async finish(): Promise<RankResult['peer']> {
     await this.#asked.peer.close();
     const { failure } = this.#asked;
     if (failure) return { status: 'failed', error: failure.message };
-    return { status: 'ok', torch: this.#torch, stepMs: this.#stepMs };
+    return { status: 'ok', torch: this.#torch, stepMs: this.#stepMs, peakBytes: this.#peakBytes };
   }
 }
 
 function jobOf(cell: DdpCell, settings: DdpSettings, place: PeerPlace) {
-  // PyTorch runs op by op.
-  const { shape: config, execution: _, ...asked } = cell;
+  const { shape: config, execution, attention, mode, memoryBudget: _, ...asked } = cell;
   const { backend, bucketBytes, seed } = settings;
   const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
-  const work = { ...asked, ...place, config, backend, bucketBytes, seed, device };
+  const ways = {
+    parallelMode: mode,
+    // DistributedDataParallel runs op by op, sharded parameters also by torch.compile, block by block.
+    execution: isSharded(mode) && execution !== 'eager' ? 'compile' : 'eager',
+    attention: attention === 'flash' ? 'sdpa' : 'plain',
+  };
+  const work = { ...asked, ...ways, ...place, config, backend, bucketBytes, seed, device };
   return { command: 'prepare', ...work, timeoutSeconds: peerTimeoutSeconds };
 }
 
-async function steps(peer: PythonPeer, steps: number): Promise<number[]> {
-  return (await peer.request({ command: 'run', steps }, z.object({ stepMs: sampleList }))).stepMs;
+const stepsReply = z.object({ stepMs: sampleList, peakBytes: z.number().nullable() });
+
+async function steps(peer: PythonPeer, steps: number): Promise<z.infer<typeof stepsReply>> {
+  return await peer.request({ command: 'run', steps }, stepsReply);
 }

@@ -47,7 +47,12 @@ function joinPeers(peers: readonly RankResult['peer'][]): RankResult['peer'] {
   const failed = peers.find((peer) => peer?.status === 'failed');
   if (failed || first?.status !== 'ok') return failed ?? null;
   const samples = peers.map((peer) => (peer as typeof first).stepMs);
-  return { ...first, stepMs: first.stepMs.map((_, step) => Math.max(...samples.map((each) => each[step]!))) };
+  const peaks = peers.flatMap((peer) => (peer as typeof first).peakBytes ?? []);
+  return {
+    ...first,
+    stepMs: first.stepMs.map((_, step) => Math.max(...samples.map((each) => each[step]!))),
+    peakBytes: peaks.length === 0 ? null : Math.max(...peaks),
+  };
 }
 
 /** Each step takes as long as on its slowest rank. */
@@ -65,6 +70,7 @@ export function joinRanks(results: readonly RankResult[]): DdpResult {
     parameterCount,
     profiledPasses: results.map(({ profiledPass }) => profiledPass),
     threads,
+    coldStartMs: Math.max(...results.map(({ coldStartMs }) => coldStartMs)),
     peer: joinPeers(results.map(({ peer }) => peer)),
   };
 }

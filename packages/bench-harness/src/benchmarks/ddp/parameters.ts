@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { cellSchema } from '../../parameters/cell-schema.ts';
 import { parameter, withFlag } from '../../parameters/parameter.ts';
 import { sweepOf, type ValuesOf } from '../../parameters/sweep.ts';
+import { noBudget } from '../../memory-saving/kinds.ts';
 import { peerSetting } from '../../peer/peer-setting.ts';
 import { modelShape, namedModel } from '../../model/shape.ts';
 import { executions } from '../../execution/kinds.ts';
@@ -13,6 +14,11 @@ export const replicatedModes = ['naive', 'flat', 'overlap'] as const;
 export const shardedModes = ['fsdp', 'hybrid'] as const;
 export const ddpModes = [...replicatedModes, ...shardedModes] as const;
 export type DdpMode = (typeof ddpModes)[number];
+
+/** Whether a step is one program of which no part is timed alone: gradients of sharded parameters do not outlive it. */
+export function isOneProgram({ mode, execution }: Pick<DdpCell, 'mode' | 'execution'>): boolean {
+  return isSharded(mode) && execution !== 'eager';
+}
 
 export function isSharded(mode: DdpMode): mode is (typeof shardedModes)[number] {
   return (shardedModes as readonly string[]).includes(mode);
@@ -41,8 +47,10 @@ export const ddpCellParameters = {
   context: parameter(count, { flag: { ...stepParameters.context.flag!, default: '64' } }),
   batch: parameter(count, { description: 'Of each rank.', flag: stepParameters.batch.flag! }),
   dtype: parameter(z.enum(ddpDtypes), { flag: stepParameters.dtype.flag! }),
+  attention: stepParameters.attention,
   recompute: stepParameters.recompute,
   logits: stepParameters.logits,
+  memoryBudget: stepParameters.memoryBudget,
   execution: parameter(z.enum(executions).default('eager'), {
     ...{ column: 'swept', usual: 'eager' },
     flag: {
@@ -95,7 +103,7 @@ const sweep = sweepOf({
   settings: ddpSettings,
   // The modes of one setting together.
   nested: [
-    ...(['model', 'dtype', 'context', 'batch', 'recompute', 'logits'] as const),
+    ...(['model', 'dtype', 'context', 'batch', 'attention', 'recompute', 'logits', 'memoryBudget'] as const),
     ...(['optimizer', 'worldSize', 'execution', 'mode'] as const),
   ],
 });
@@ -110,8 +118,9 @@ export const ddpSweep = {
       .filter(isPossible),
 };
 
-/** Sharded parameters have no optimizer to shard besides, and no programs yet; two halves need two ranks each. */
-function isPossible({ mode, optimizer, worldSize, execution }: DdpCell): boolean {
-  if (isSharded(mode) && (optimizer === 'sharded' || execution !== 'eager')) return false;
+/** Sharded parameters have no optimizer to shard besides; two halves need two ranks each; budgets are of programs. */
+function isPossible({ mode, optimizer, worldSize, execution, memoryBudget }: DdpCell): boolean {
+  if (execution === 'eager' && memoryBudget !== noBudget) return false;
+  if (isSharded(mode) && optimizer === 'sharded') return false;
   return mode !== 'hybrid' || (worldSize >= 4 && worldSize % 2 === 0);
 }

@@ -11,13 +11,14 @@ import {
 } from '@roofline/collectives';
 import { AdamW } from '@roofline/optim';
 import { TransformerLM, deferWeights } from '@roofline/transformer';
+import { attentionFunction } from '../../attention/attention-function.ts';
 import { policyOf } from '../../memory-saving/kinds.ts';
 import { type DdpCell, type DdpSettings, isSharded } from './parameters.ts';
 
 /** A model that ranks train together, and what each updates. */
 export interface RankModel {
   readonly model: TransformerLM;
-  readonly optimizer: { step(): void; zeroGrad(): void };
+  readonly optimizer: { step(): void; zeroGrad(): void; dispose(): void };
   /** Bytes of the gradients that each call of a step reduces. */
   readonly bucketBytes: readonly number[];
   /** Bytes of gradients that were copied into their buckets since the start. */
@@ -26,6 +27,9 @@ export interface RankModel {
   readonly alone: ((pass: () => void) => void) | null;
   /** What comes before each pass. */
   beginPass(): void;
+  /** What gradients come to. */
+  leaves(): Iterable<Tensor>;
+  dispose(): void;
   /** Memory for the communication of a step, and what does all of it with nothing alongside. */
   communication(): () => void;
 }
@@ -39,7 +43,10 @@ export async function rankModelOf(
 ): Promise<RankModel> {
   const config = { ...cell.shape, contextLength: cell.context };
   const build = () =>
-    new TransformerLM(config, { device, seed: settings.seed, recompute: policyOf(cell.recompute)! });
+    new TransformerLM(config, {
+      ...{ device, seed: settings.seed, recompute: policyOf(cell.recompute)! },
+      attention: attentionFunction(cell.attention),
+    });
   return isSharded(cell.mode)
     ? await shardedModel(deferWeights(build), cell, device, group)
     : replicatedModel(build(), cell, settings, device, group);
@@ -56,12 +63,19 @@ function replicatedModel(
   const parallel = new DistributedDataParallel(model, group, { mode, bucketBytes });
   const buckets = parallel.buckets.map(({ bytes }) => bytes);
   let passes = 0;
+  const adamw =
+    optimizer === 'whole'
+      ? new AdamW(model.parameters())
+      : new ShardedOptimizer(model.parameters(), AdamW, group);
   return {
     model,
-    optimizer:
-      optimizer === 'whole'
-        ? new AdamW(model.parameters())
-        : new ShardedOptimizer(model.parameters(), AdamW, group),
+    optimizer: adamw,
+    leaves: () => model.parameters(),
+    dispose() {
+      adamw.dispose();
+      parallel.dispose();
+      model.dispose();
+    },
     bucketBytes: buckets,
     get copiedBytes() {
       return parallel.copiedBytes;
@@ -89,32 +103,42 @@ async function shardedModel(
   const units = sharded.units.map(({ elements }) => elements);
   const { shardGroup } = sharded;
   const average = { op: 'average' } as const;
+  const optimizer = new AdamW(sharded.parameters());
   return {
     model,
-    optimizer: new AdamW(sharded.parameters()),
+    optimizer,
+    leaves: () => sharded.parameters(),
+    dispose() {
+      optimizer.dispose();
+      sharded.dispose();
+      mesh?.dispose();
+    },
     bucketBytes: units.map((elements) => elements * Float32Array.BYTES_PER_ELEMENT),
     copiedBytes: 0,
     alone: null,
     beginPass() {},
     communication() {
-      const pieces = units.map((elements) => zeros([elements / shardGroup.size], { device, dtype }));
-      const gradients = units.map((elements) => zeros([elements], { device }));
+      // One of each size: together they would take what the model takes.
+      const ofSizes = (memory: (elements: number) => Tensor) =>
+        new Map([...new Set(units)].map((elements) => [elements, memory(elements)]));
+      const pieces = ofSizes((elements) => zeros([elements / shardGroup.size], { device, dtype }));
+      const gradients = ofSizes((elements) => zeros([elements], { device }));
+      const replicas = mesh?.along('replicate');
       return () => {
         for (const _ of ['forward', 'backward'])
-          waitForAll(pieces.map((piece) => allGather(piece, shardGroup)));
-        const parts = gradients.map((gradient) => reduceScatter(gradient, shardGroup, average));
-        const replicas = mesh?.along('replicate');
-        if (replicas) waitForAll(parts.map((part) => allReduce(part, replicas, average)));
-        waitForAll(parts);
+          for (const elements of units) waitFor(allGather(pieces.get(elements)!, shardGroup));
+        for (const elements of units) {
+          const part = reduceScatter(gradients.get(elements)!, shardGroup, average);
+          if (replicas) waitFor(allReduce(part, replicas, average));
+          waitFor(part);
+        }
       };
     },
   };
 }
 
-/** Waits for what collectives write, and frees it. */
-function waitForAll(results: readonly Tensor[]): void {
-  for (const result of results) {
-    void result.address;
-    result.dispose();
-  }
+/** Waits for what a collective writes, and frees it. */
+function waitFor(result: Tensor): void {
+  void result.address;
+  result.dispose();
 }

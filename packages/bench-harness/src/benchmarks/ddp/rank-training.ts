@@ -10,19 +10,23 @@ import {
 } from '@roofline/tensor-core';
 import type { ProcessGroup } from '@roofline/collectives';
 import { countParameters, languageModelLoss } from '@roofline/transformer';
-import type { DdpCell, DdpSettings } from './parameters.ts';
+import { noBudget } from '../../memory-saving/kinds.ts';
+import { type DdpCell, type DdpSettings, isOneProgram } from './parameters.ts';
 import { profilePass } from './profile-pass.ts';
 import type { RankModel } from './rank-model.ts';
 import type { ProfiledPass, RankResult } from './result.ts';
 
-/** Each of a rank's times, of one step. */
-export type StepSample = { readonly [Name in keyof RankResult['times']]: number };
+type Times = RankResult['times'];
+
+/** Each of a rank's times, of one step: 0 for those that `hasTimes` has not. */
+export type StepSample = { readonly [Name in keyof Times]: number };
 
 interface Runs {
   /** Forward and backward. */
   readonly pass: () => void;
   readonly update: () => void;
   readonly step: () => void;
+  dispose(): void;
 }
 
 /** One rank's side of the training that is timed. All ranks call its methods together. */
@@ -53,11 +57,11 @@ export class RankTraining {
         randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' }),
       );
     [this.#ids, this.#targets] = [tokens(), tokens()];
-    this.#run = this.#runsOf(cell.execution);
+    this.#run = this.#runsOf(cell);
     this.parameterCount = countParameters(config);
   }
 
-  #runsOf(execution: DdpCell['execution']): Runs {
+  #runsOf({ execution, memoryBudget }: DdpCell): Runs {
     const { optimizer } = this.#trained;
     const runs: Runs = {
       pass: () => this.#backward(),
@@ -67,13 +71,16 @@ export class RankTraining {
         optimizer.step();
         optimizer.zeroGrad();
       },
+      dispose() {},
     };
     if (execution === 'eager') return runs;
     const options = { autotune: execution === 'autotuned' };
+    const [pass, update] = [runs.pass, runs.update].map((run) => compile(run, options));
+    const budget = memoryBudget === noBudget ? {} : { memoryBudget };
+    const step = compile(runs.step, { ...options, ...budget });
     return {
-      pass: compile(runs.pass, options),
-      update: compile(runs.update, options),
-      step: compile(runs.step, options),
+      ...{ pass: pass!, update: update!, step },
+      dispose: () => [pass, update, step].forEach((run) => run!.dispose()),
     };
   }
 
@@ -82,8 +89,26 @@ export class RankTraining {
     return [...this.#trained.bucketBytes];
   }
 
-  /** The first step, in which the optimizer makes its state. */
-  firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
+  /**
+   * The first steps: memory around that in which the optimizer makes its state, op by op, then the peak of one like those that are
+   * timed, with no other program there, and how long after its start the process had made the first of those.
+   */
+  firstSteps(): { readonly memory: RankResult['memory']; readonly coldStartMs: number } {
+    const held = this.#firstStep();
+    // The memory that a step leaves to the next is not that of a program.
+    this.#device.emptyCache();
+    this.#step();
+    // A program that is traced replays from the next call on; one that has found a new order of gathers from the one after.
+    if (this.#cell.execution !== 'eager') for (let i = 0; i < 2; i++) this.#step();
+    this.#device.synchronize();
+    const coldStartMs = performance.now();
+    this.#device.resetPeakMemory();
+    this.#step();
+    const { peakAllocatedBytes: peakBytes } = this.#device.memoryStatistics();
+    return { memory: { ...held, peakBytes }, coldStartMs };
+  }
+
+  #firstStep(): Omit<RankResult['memory'], 'peakBytes'> {
     this.#trained.beginPass();
     this.#backward();
     this.copiedBytes = this.#trained.copiedBytes;
@@ -97,19 +122,39 @@ export class RankTraining {
   /** Each of the times once, all ranks beginning together; `localMs` is 0 where there is no pass without communication. */
   sample(): StepSample {
     const { optimizer, alone } = this.#trained;
+    if (this.#isOneProgram) return { localMs: 0, synchronizedMs: 0, optimizerMs: 0, ...this.#wholeStep() };
     const localMs = alone ? this.#time(() => alone(() => this.#pass())) : 0;
     optimizer.zeroGrad();
     const synchronizedMs = this.#time(() => this.#pass());
     const optimizerMs = this.#time(() => this.#run.update());
     optimizer.zeroGrad();
-    const stepMs = this.#time(() => this.#step());
-    const communicationMs = scope(() => this.#time(this.#trained.communication()));
-    return { localMs, synchronizedMs, optimizerMs, stepMs, communicationMs };
+    return { localMs, synchronizedMs, optimizerMs, ...this.#wholeStep() };
   }
 
-  /** Whether `sample` times passes without communication. */
-  get hasLocalPasses(): boolean {
-    return this.#trained.alone !== null;
+  #wholeStep(): Pick<StepSample, 'stepMs' | 'communicationMs'> {
+    const stepMs = this.#time(() => this.#step());
+    const communicationMs = scope(() => this.#time(this.#trained.communication()));
+    return { stepMs, communicationMs };
+  }
+
+  /** Those of the times that there are. */
+  timesOf(measured: { readonly [Name in keyof Times]: NonNullable<Times[Name]> }): Times {
+    const { localMs, synchronizedMs, optimizerMs } = measured;
+    const parts = this.#isOneProgram
+      ? { synchronizedMs: null, optimizerMs: null }
+      : { synchronizedMs, optimizerMs };
+    return { ...measured, localMs: this.#trained.alone ? localMs : null, ...parts };
+  }
+
+  get #isOneProgram(): boolean {
+    return isOneProgram(this.#cell);
+  }
+
+  /** Frees the model and its programs. */
+  dispose(): void {
+    this.#run.dispose();
+    this.#trained.dispose();
+    this.#device.emptyCache();
   }
 
   #step(): void {
@@ -117,13 +162,13 @@ export class RankTraining {
     this.#run.step();
   }
 
-  /** One pass with its communication, as the profiler sees it when it has warmed up. */
+  /** One pass with its communication, or a step that is one program, as the profiler sees it when it has warmed up. */
   async profile(): Promise<ProfiledPass> {
     const passes: ProfiledPass[] = [];
     for (const _ of ['warm-up', 'counts']) {
       this.#device.synchronize();
       this.#group.barrier().wait();
-      passes.push(await profilePass(() => this.#pass()));
+      passes.push(await profilePass(() => (this.#isOneProgram ? this.#step() : this.#pass())));
       this.#trained.optimizer.zeroGrad();
     }
     return passes.at(-1)!;
@@ -133,8 +178,7 @@ export class RankTraining {
     this.#trained.beginPass();
     this.#run.pass();
     // On the CPU a program leaves the last reductions to whoever asks for their memory.
-    if (this.#cell.execution !== 'eager')
-      for (const { grad } of this.#trained.model.parameters()) void grad?.address;
+    if (this.#cell.execution !== 'eager') for (const { grad } of this.#trained.leaves()) void grad?.address;
   }
 
   #backward(): void {

@@ -6,11 +6,12 @@ import { packedProfile } from '../profile/packed-profile.ts';
 const rankTimes = z.object({
   /** Forward, backward with its communication, and the optimizer's step, as one: as PyTorch's is timed. */
   stepMs: sampleList,
-  /** Forward and backward alone, with communication and, in turn with that, without. */
-  synchronizedMs: sampleList,
+  /** Forward and backward alone, with communication and, in turn with that, without; null where a step is one program. */
+  synchronizedMs: sampleList.nullable(),
   /** Null for sharded parameters, which no pass can do without gathering. */
   localMs: sampleList.nullable(),
-  optimizerMs: sampleList,
+  /** Null where a step is one program. */
+  optimizerMs: sampleList.nullable(),
   /** The same reductions with nothing running alongside. */
   communicationMs: sampleList,
 });
@@ -27,7 +28,13 @@ const rankMemory = z.object({
 /** Whole steps of PyTorch's, in turn with ours; null where there is no peer. */
 const peerTimes = z
   .discriminatedUnion('status', [
-    z.object({ status: z.literal('ok'), torch: z.string(), stepMs: sampleList }),
+    z.object({
+      ...{ status: z.literal('ok'), torch: z.string(), stepMs: sampleList },
+      /** On the rank that held most; none on the CPU, and in older records. */
+      peakBytes: z.number().nullish(),
+      /** Its steps came after ours, since both do not fit into a GPU's memory; older records have no such steps. */
+      isApart: z.boolean().optional(),
+    }),
     z.object({ status: z.literal('failed'), error: z.string() }),
   ])
   .nullable();
@@ -60,6 +67,8 @@ export const rankResult = z.object({
   copiedBytes: z.number(),
   parameterCount: z.number(),
   threads: z.number().nullable(),
+  /** From the start of the process to the end of the first step that runs as those that are timed: built and compiled. */
+  coldStartMs: z.number(),
   profiledPass,
   peer: peerTimes,
 });
@@ -77,6 +86,8 @@ export const ddpResult = z.object({
   profiledPasses: z.array(profiledPass).default([]),
   /** Of each rank, on the CPU. */
   threads: z.number().nullable(),
+  /** Of the slowest rank, as it reports it; none in older records. */
+  coldStartMs: z.number().nullable().default(null),
   peer: peerTimes,
 });
 export type DdpResult = z.infer<typeof ddpResult>;

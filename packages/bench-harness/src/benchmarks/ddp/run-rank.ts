@@ -4,7 +4,7 @@ import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks } from '../../measuring/timing.ts';
 import { sendRankEvent } from '../../runner/rank-lines.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
-import type { DdpCell, DdpSettings } from './parameters.ts';
+import { type DdpCell, type DdpSettings, isSharded } from './parameters.ts';
 import type { RankEvent } from './rank-event.ts';
 import { rankModelOf } from './rank-model.ts';
 import { RankTraining, type StepSample } from './rank-training.ts';
@@ -31,7 +31,7 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const { rank } = group;
   const trained = await rankModelOf(cell, settings, device, group);
   const training = new RankTraining(trained, cell, settings, device, group);
-  const memory = training.firstStep();
+  const { memory, coldStartMs } = training.firstSteps();
   const { warmup, steps } = settings;
   const report = (done: number, total: number, name = '') => {
     if (rank === 0) sendRankEvent<RankEvent>({ type: 'progress', done, total, name });
@@ -40,22 +40,25 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   const run = (count: number) => runSteps(count, () => training.sample());
   await run(warmup);
   const place = { rank, port: peerPort, threads: threads ?? 1 };
-  const peer = settings.peer ? await RankPeer.start(cell, settings, place) : null;
-  device.resetPeakMemory();
+  // Models whose parameters are sharded are too large for two of them on a GPU.
+  const isApart = isSharded(cell.mode);
+  const startPeer = () => RankPeer.start(cell, settings, place);
+  const beside = settings.peer && !isApart ? await startPeer() : null;
   const samples: StepSample[] = [];
   for (const count of alternationBlocks(steps)) {
     samples.push(...(await run(count)));
-    await peer?.run(count);
+    await beside?.run(count);
   }
-  const { peakAllocatedBytes: peakBytes } = device.memoryStatistics();
   const { bucketBytes, copiedBytes, parameterCount } = training;
   const profiledPass = await training.profile();
-  const measured = samplesOf(samples);
-  const times = { ...measured, localMs: training.hasLocalPasses ? measured.localMs : null };
+  training.dispose();
+  const alone = settings.peer && isApart ? await startPeer() : null;
+  for (const count of alternationBlocks(steps)) await alone?.run(count);
+  const peer = (await (beside ?? alone)?.finish()) ?? null;
   const result: RankResult = {
-    ...{ rank, times, memory: { ...memory, peakBytes } },
-    ...{ bucketBytes, copiedBytes, parameterCount, threads, profiledPass },
-    peer: peer ? await peer.finish() : null,
+    ...{ rank, times: training.timesOf(samplesOf(samples)), memory },
+    ...{ bucketBytes, copiedBytes, parameterCount, threads, coldStartMs, profiledPass },
+    peer: peer?.status === 'ok' ? { ...peer, isApart } : peer,
   };
   sendRankEvent<RankEvent>({ type: 'result', result });
   group.dispose();

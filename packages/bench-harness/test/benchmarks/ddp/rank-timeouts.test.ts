@@ -21,8 +21,10 @@ const cell: DdpCell = {
     worldSize: 2,
     mode: 'flat',
     execution: 'eager',
+    attention: 'plain',
     recompute: 'none',
     logits: 'whole',
+    memoryBudget: 'none',
   },
 };
 const settings: DdpSettings = {

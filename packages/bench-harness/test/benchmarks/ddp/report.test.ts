@@ -19,8 +19,10 @@ const cell: DdpCell = {
   ...{ size, shape, context, batch, dtype: 'float32' },
   ...{
     execution: 'eager',
+    attention: 'plain',
     recompute: 'none',
     logits: 'whole',
+    memoryBudget: 'none',
     optimizer: 'sharded',
     worldSize: 2,
     mode: 'overlap',
@@ -64,6 +66,7 @@ const ofRank = (rank: number, slower = 0): RankResult => ({
   profiledPass: profiledPass(rank),
   parameterCount: 1000,
   threads: 1,
+  coldStartMs: 9000 + slower,
   peer:
     rank === 2
       ? { status: 'failed', error: 'no gloo' }
@@ -104,13 +107,15 @@ describe('sharded parameters', () => {
     ]);
   });
 
-  it('have no optimizer to shard besides, and two halves of two ranks at least', () => {
+  it('are eager or programs, have no optimizer to shard besides, and two halves of two ranks at least', () => {
     const lists = { context: [16], batch: [1], dtype: ['float32'], execution: ['eager', 'compiled'] };
     const saving = { recompute: ['none'], logits: ['whole'] };
     const cells = ddpSweep.expand({
       ...{
         ...lists,
         ...saving,
+        attention: ['plain'],
+        memoryBudget: ['none'],
         model: [{ size, shape }],
         mode: ['flat', 'fsdp', 'hybrid'],
         worldSize: [2, 4],
@@ -119,11 +124,9 @@ describe('sharded parameters', () => {
       ...{ backend: 'gloo', bucketBytes: 1, warmup: 0, steps: 1, seed: 0, peer: null },
     } as never);
     const named = cells.map(({ mode, optimizer, worldSize }) => `${mode} ${optimizer} ${worldSize}`);
-    expect(named.filter((name) => !name.startsWith('flat')).sort()).toEqual([
-      'fsdp whole 2',
-      'fsdp whole 4',
-      'hybrid whole 4',
-    ]);
+    expect(named.filter((name) => !name.startsWith('flat')).sort()).toEqual(
+      ['fsdp whole 2', 'fsdp whole 4', 'hybrid whole 4'].flatMap((name) => [name, name]),
+    );
     expect(named.filter((name) => name.startsWith('flat'))).toHaveLength(8);
   });
 });
@@ -138,6 +141,7 @@ describe('ranks', () => {
       status: 'ok',
       torch: '2.0',
       stepMs: [20, 25, 20],
+      peakBytes: null,
     });
     expect(joinRanks([ofRank(0), ofRank(2)]).peer).toEqual({ status: 'failed', error: 'no gloo' });
     expect(joinRanks([{ ...ofRank(0), peer: null }]).peer).toBeNull();

@@ -16,14 +16,17 @@ export class ShardedPass {
   readonly #units: readonly ShardedUnit[];
   readonly #group: ProcessGroup;
   readonly #findUnused: boolean;
+  readonly #onEnd: () => void;
   readonly #arrived = new Map<ShardedUnit, Set<Tensor>>();
   readonly #reduced = new Set<ShardedUnit>();
   readonly #underWay: { readonly unit: ShardedUnit; readonly piece: Tensor }[] = [];
   #stopListening: (() => void) | null = null;
   #isOutOfStep = false;
 
-  constructor(units: readonly ShardedUnit[], group: ProcessGroup, findUnused: boolean) {
+  /** `onEnd` is called after each pass. */
+  constructor(units: readonly ShardedUnit[], group: ProcessGroup, findUnused: boolean, onEnd: () => void) {
     this.#units = units;
+    this.#onEnd = onEnd;
     this.#group = group;
     this.#findUnused = findUnused;
   }
@@ -34,6 +37,7 @@ export class ShardedPass {
     this.#stopListening ??= onBackwardFinished(
       () => this.#finish(),
       () => this.#fail(),
+      { compiles: true },
     );
     this.#arrived.set(unit, (this.#arrived.get(unit) ?? new Set()).add(whole));
     if (!this.#findUnused && this.#missing(unit).length === 0) this.#reduce(unit);
@@ -113,6 +117,7 @@ export class ShardedPass {
       unit.letGo();
       unit.forgetGathered();
     }
+    this.#onEnd();
   }
 
   dispose(): void {

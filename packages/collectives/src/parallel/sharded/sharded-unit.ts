@@ -8,6 +8,7 @@ import {
   cast,
   contiguous,
   copyInPlace,
+  empty,
   fillInPlace,
   keep,
   noGrad,
@@ -16,6 +17,7 @@ import {
   view,
   zeros,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import type { ProcessGroup } from '../../group/process-group.ts';
 import { allReduce } from '../../ops/all-reduce.ts';
 import { allGather, reduceScatter } from '../../ops/gather-scatter.ts';
@@ -68,11 +70,9 @@ export class ShardedUnit {
   #coming: { readonly whole: Tensor; readonly version: number } | null = null;
   /** The version of the piece that was gathered last. */
   #gathered = 0;
-  /** The gradients of the whole, which backward passes write there. */
-  #gradients: Tensor | null = null;
   #onUse: () => void = () => {};
-  /** Whether a backward pass has needed the parameters' values, as that of an embedding does not. */
-  isUsedInBackward = false;
+  /** The function being compiled that has what is here, or on its way; null outside of one, or for nothing. */
+  #trace: object | null = null;
 
   /** Takes the place of `named`, which all ranks get from rank 0 and which are disposed. */
   constructor(named: readonly NamedTensor[], options: UnitOptions, group: ProcessGroup) {
@@ -172,7 +172,9 @@ export class ShardedUnit {
 
   /** Begins to bring the whole here, unless it is, or is on its way. */
   gather(): void {
+    this.#leaveOtherTrace();
     if (this.isWhole || this.#coming !== null) return;
+    this.#trace = currentTrace();
     const { shard, computeDtype } = this.#options;
     const whole = noGrad(() =>
       scope(() => {
@@ -183,16 +185,24 @@ export class ShardedUnit {
     this.#coming = { whole, version: this.#piece.storage.version };
   }
 
+  /** Replays find nothing that was gathered before them, and leave nothing that they have gathered. */
+  #leaveOtherTrace(): void {
+    if (!(this.isWhole || this.#coming) || this.#trace === currentTrace()) return;
+    this.forgetGathered();
+    this.letGo();
+  }
+
   /** Forgets what was gathered and not used: the optimizer may change the parameters now. All ranks do so in the same place. */
   forgetGathered(): void {
     this.#coming?.whole.dispose();
     this.#coming = null;
+    if (!this.isWhole) this.#trace = null;
   }
 
   /** Has the whole here. */
   makeWhole(): void {
-    if (this.isWhole) return;
     this.gather();
+    if (this.isWhole) return;
     const { whole, version } = this.#coming!;
     const { storage } = this.#flat;
     storage.moveIn(whole.storage);
@@ -205,35 +215,38 @@ export class ShardedUnit {
 
   /** Gives the whole's memory back. */
   letGo(): void {
+    if (!this.#coming) this.#trace = null;
     if (this.isWhole) this.#flat.storage.letGo(() => this.#onUse());
-  }
-
-  /** Has memory ready that backward passes write the gradients to. */
-  expectGradients(): void {
-    const { trained } = this;
-    if (this.#gradients !== null || trained.length === 0) return;
-    const { dtype, device, size } = this.#flat;
-    this.#gradients = noGrad(() => keep(zeros([size], { dtype, device })));
-    for (const { whole, start } of this.#places)
-      if (whole.requiresGrad)
-        whole.setGradientBuffer(noGrad(() => keep(viewOf(this.#gradients!, start, whole.shape))));
   }
 
   /** Begins to average the gradients over the ranks, zeros where there is none; the result is this rank's piece. */
   reduce(): Tensor {
-    this.expectGradients();
-    const flat = this.#gradients!;
-    for (const { whole } of this.#places) if (whole.requiresGrad) bringHome(whole);
-    this.#gradients = null;
     const { shard, reduceDtype } = this.#options;
     return noGrad(() =>
       scope(() => {
-        const sent = flat.dtype === reduceDtype ? flat : cast(flat, reduceDtype);
-        const piece = keep(reduceScatter(sent, shard, { op: 'average' }));
-        flat.dispose();
-        return piece;
+        const flat = empty([this.elements], { dtype: reduceDtype, device: this.device });
+        this.#fillIn(flat);
+        return keep(reduceScatter(flat, shard, { op: 'average' }));
       }),
     );
+  }
+
+  /** Takes the gradients away from the parameters and writes them to `flat`, zeros elsewhere. */
+  #fillIn(flat: Tensor): void {
+    let end = 0;
+    const skipTo = (start: number) => {
+      if (start > end) fillInPlace(slice(flat, 0, end, start), 0);
+      end = start;
+    };
+    for (const { whole, start } of this.#places) {
+      const { grad } = whole;
+      if (grad === null) continue;
+      skipTo(start);
+      end = start + whole.size;
+      copyInPlace(view(slice(flat, 0, start, end), whole.shape), grad);
+      forget(whole);
+    }
+    skipTo(flat.size);
   }
 
   /** Adds a result of `reduce` to the gradients of this rank's leaves, but for those in `unused`. */
@@ -259,8 +272,6 @@ export class ShardedUnit {
   /** Forgets what a backward pass that failed has left. */
   forgetGradients(): void {
     for (const { whole } of this.#places) forget(whole);
-    this.#gradients?.dispose();
-    this.#gradients = null;
   }
 
   /** All ranks' pieces of the parameters, in float32. */
@@ -321,24 +332,9 @@ export class ShardedUnit {
   }
 }
 
-/** Has a parameter's gradient in its buffer, zeros where it has none, and takes it away from the parameter. */
-function bringHome(whole: Tensor): void {
-  const [home, { grad }] = [whole.gradientBuffer!, whole];
-  noGrad(() => {
-    if (grad === null) fillInPlace(home, 0);
-    else if (grad.storage !== home.storage || grad.offset !== home.offset || !grad.isContiguous)
-      copyInPlace(home, grad);
-  });
-  forget(whole);
-}
-
 function forget(whole: Tensor): void {
   whole.grad?.dispose();
   whole.grad = null;
-  if (!whole.requiresGrad) return;
-  const buffer = whole.gradientBuffer;
-  whole.setGradientBuffer(null);
-  buffer?.dispose();
 }
 
 function viewOf(flat: Tensor, start: number, shape: readonly number[]): Tensor {

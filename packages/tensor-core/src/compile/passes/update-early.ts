@@ -1,4 +1,5 @@
 import type { CudaProperties } from '@roofline/cuda';
+import { costOf } from '../../op/cost.ts';
 import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { hasEffects } from '../graph/ordered-effects.ts';
@@ -104,16 +105,41 @@ function lastConflict(
     .flatMap((storage) => uses.get(storage)!.map((user) => rewrite.placeOf(user)))
     .filter((place) => place < before && !areIndependent(call, graph.calls[place]!))
     .reduce((last, place) => Math.max(last, place), -1);
-  return last >= 0 && hasEffects(graph.calls[last]!) ? nextWithEffects(graph, last, before) : last;
+  return last >= 0 && hasEffects(graph.calls[last]!) ? nextWithEffects(rewrite, last, before) : last;
 }
 
 /**
  * What runs on a stream of its own, such as a collective, goes on while others run: an update that waited right after it would end
- * that. By the time that the next one begins, it is done; `end` if there is none.
+ * that, and one that waits for long keeps its memory. It is done once something waits for the next one, as for weights that are
+ * gathered, or when others have run for long enough; where only the update waits for the next, by the time that it begins. `end` if
+ * there is no next one.
  */
-function nextWithEffects({ calls }: Graph, place: number, end: number): number {
+function nextWithEffects({ graph: { calls }, uses }: Rewrite, place: number, end: number): number {
   const next = calls.findIndex((call, at) => at > place && hasEffects(call));
-  return next < 0 ? end : next;
+  if (next < 0) return end;
+  const readers = calls[next]!.outputs.flatMap(({ storage }) => uses.get(storage)!);
+  const waiting = calls.findIndex((call, at) => at > next && !hasEffects(call) && readers.includes(call));
+  if (waiting < 0 || waiting >= end) return next;
+  return enoughAfter(calls, place, waiting);
+}
+
+/** The first place after a call with effects where the calls since have taken twice its time, by estimates; `last` at most. */
+function enoughAfter(calls: readonly Call[], place: number, last: number): number {
+  let seconds = 2 * estimatedSeconds(calls[place]!);
+  for (let at = place + 1; at < last; at++) {
+    seconds -= hasEffects(calls[at]!) ? 0 : estimatedSeconds(calls[at]!);
+    if (seconds <= 0) return at;
+  }
+  return last;
+}
+
+// A link between nodes, and an H200.
+const perSecond = { linkBytes: 1e11, flops: 8e14, bytesMoved: 4e12 };
+
+function estimatedSeconds({ op, inputs, outputs, attributes }: Call): number {
+  const { flops, bytesMoved, linkBytes = 0 } = costOf(op, inputs, outputs, attributes as never);
+  if (op.effects) return linkBytes / perSecond.linkBytes;
+  return Math.max(flops / perSecond.flops, bytesMoved / perSecond.bytesMoved);
 }
 
 function isFreedAfter({ graph, uses }: Rewrite, { storage }: Operand, reader: Call): boolean {

@@ -155,6 +155,18 @@ export class Trace implements Tracing, Observer {
     if (target.storage.serial < this.#firstSerial) this.handleChanges.historyWritten(target);
   }
 
+  /** From here on the storage is the other one of the graph: what is gathered again is made again. */
+  memoryMovedIn(storage: Storage, source: Storage): void {
+    const number = this.#numbers.get(source);
+    if (number === undefined)
+      this.refuse('memory that was made outside is moved into a tensor', 'Bring it there outside');
+    this.#numbers.set(storage, number);
+  }
+
+  memoryLetGo(storage: Storage): void {
+    this.#numbers.delete(storage);
+  }
+
   depends(read: () => unknown, value: unknown): void {
     // Read before each run, so kept once for what many layers read.
     if (this.dependencies.some((known) => known.read === read && Object.is(known.value, value))) return;

@@ -113,7 +113,10 @@ export class Storage {
       throw new RooflineError('HELD', `letGo: ${hold.holder} works on the memory; wait for it first.`);
     this.settle?.();
     if (this.#underWay !== null) this.#awaitWork(this.#underWay);
-    if (this.#bringBack === null) this.device.free(this.#buffer);
+    if (this.#bringBack === null) {
+      this.device.free(this.#buffer);
+      tracing.active?.memoryLetGo(this);
+    }
     this.#bringBack = bringBack;
   }
 
@@ -129,6 +132,7 @@ export class Storage {
    */
   moveIn(source: Storage): void {
     const buffer = source.buffer;
+    tracing.active?.memoryMovedIn(this, source);
     source.#hasMoved = true;
     this.#buffer = buffer;
     this.#bringBack = null;

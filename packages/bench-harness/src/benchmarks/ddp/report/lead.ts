@@ -18,7 +18,7 @@ function besidePeer(cells: Cells): ComparedCell[] {
 
 const common = {
   parameters: ddpCellParameters,
-  named: ['mode', 'execution', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
+  named: ['mode', 'execution', 'attention', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
 };
 
 /** Our steps beside those of a peer, else passes with communication beside those without; null for one rank alone. */
@@ -41,10 +41,10 @@ function peerLead(cells: Cells): Lead | null {
 
 function communicationLead(cells: Cells): Lead | null {
   const passes = measuredOf(cells).flatMap(({ cell, result: { times } }): ComparedCell[] => {
-    const { localMs } = times;
-    if (cell.worldSize === 1 || localMs === null) return [];
+    const { localMs, synchronizedMs } = times;
+    if (cell.worldSize === 1 || !localMs || !synchronizedMs) return [];
     const theirs = summarize(localMs).median;
-    const ratio = ratioOfMedians(times.synchronizedMs, localMs);
+    const ratio = ratioOfMedians(synchronizedMs, localMs);
     return [{ cell, ours: theirs * ratio.ratio, theirs, ratio }];
   });
   return ratioLead(

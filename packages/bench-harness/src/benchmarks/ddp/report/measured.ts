@@ -9,7 +9,8 @@ export type MeasuredDdp = Measured<DdpCell, DdpResult>;
 
 /** What follows from one cell's samples: medians over the steps, in milliseconds, each by its slowest rank. */
 export interface DdpTimes {
-  readonly optimizerMs: number;
+  /** Null where a step is one program. */
+  readonly optimizerMs: number | null;
   /** All reductions of a step, alone. */
   readonly communicationMs: number;
   /**
@@ -31,13 +32,14 @@ export const timesOf = workedOut(({ result, cell: { worldSize, mode } }: Measure
   const median = (samples: readonly number[]) => summarize(samples).median;
   const communicationMs = median(times.communicationMs);
   // Pass by pass, which run in turn: what slows the machine for a while slows both.
-  const { localMs } = times;
-  const exposedMs = localMs && median(times.synchronizedMs.map((ms, step) => ms - localMs[step]!));
+  const { localMs, synchronizedMs, optimizerMs } = times;
+  const exposedMs =
+    localMs && synchronizedMs && median(synchronizedMs.map((ms, step) => ms - localMs[step]!));
   const gradientBytes = bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
   const isAlone = worldSize === 1;
   return {
     ...{ communicationMs, exposedMs, gradientBytes },
-    optimizerMs: median(times.optimizerMs),
+    optimizerMs: optimizerMs && median(optimizerMs),
     savedShare: isAlone || exposedMs === null ? null : 1 - exposedMs / communicationMs,
     peerMs: peer?.status === 'ok' ? median(peer.stepMs) : null,
     busGigabytesPerSecond:

@@ -23,7 +23,9 @@ const columns: readonly ColumnOf<MeasuredDdp>[] = [
   }),
   column.ms('peerMs', 'PyTorch', (each) => timesOf(each).peerMs, {
     ...filled,
-    description: 'The same step in PyTorch, in turn with ours: overlap by its DistributedDataParallel.',
+    description:
+      'The same step in PyTorch, in turn with ours: overlap by its DistributedDataParallel. Of sharded parameters after ours, by ' +
+      'FSDP2, compiled block by block where ours is a program.',
   }),
   column.ratio('ratio', 'Ratio', ratioOf, { ...filled, description: 'Ours over PyTorch.' }),
   column.text('peerError', 'PyTorch failed', ({ result: { peer } }) => errorOf(peer), filled),
@@ -46,11 +48,25 @@ const columns: readonly ColumnOf<MeasuredDdp>[] = [
     description:
       'Of the communication of a profiled pass, the share of its time in which something was calculated on the same rank.',
   }),
+  column.ms('coldStartMs', 'Cold start', ({ result }) => result.coldStartMs, {
+    ...filled,
+    description:
+      'From the start of a rank to the end of its first step like those that are timed, built and compiled.',
+  }),
   column.text('profileError', 'Profile failed', (each) => errorOf(profiledOverlap(each)), filled),
   column.number('busGigabytesPerSecond', 'Bus (GB/s)', (each) => timesOf(each).busGigabytesPerSecond, {
     ...{ ...filled, digits: 2 },
     description: 'Bytes of the gradients times 2(n-1)/n over the communication.',
   }),
+  column.bytes(
+    'peerPeakBytes',
+    "PyTorch's peak",
+    ({ result: { peer } }) => (peer?.status === 'ok' ? (peer.peakBytes ?? null) : null),
+    {
+      ...filled,
+      description: 'Most bytes that its tensors held on a rank.',
+    },
+  ),
   column.number('buckets', 'Reductions', ({ result }) => result.bucketBytes.length, {
     ...{ ...filled, description: 'Calls of one step.' },
   }),
