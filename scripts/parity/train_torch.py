@@ -54,7 +54,7 @@ def main(job):
     windows = read_windows(job)
     steps = job["learningRates"]
 
-    def loss_of(window):
+    def loss_of(window, run=run):
         window = window.to(device, non_blocking=True).long()
         with torch.autocast(device.type, dtype, enabled=dtype is not None):
             return cross_entropy(run(window[:, :-1]), window[:, 1:])
@@ -78,7 +78,8 @@ def main(job):
         since = now
     losses[-1] = losses[-1].item()
     with torch.no_grad():
-        validation = [loss_of(window).item() for window in windows[len(steps) :]]
+        # Not by `run`, which would be compiled anew.
+        validation = [loss_of(window, model).item() for window in windows[len(steps) :]]
     mean = sum(validation) / len(validation)
     print(json.dumps({"torch": torch.__version__, "losses": losses, "stepMs": step_ms, "validationLoss": mean}))
 

@@ -1,6 +1,7 @@
 // Trains by `roofline train` and by PyTorch (train_torch.py) from the same weights on the same windows in the same order, with two seeds:
 // training.ts FOLDER --data TEXT [flags of `roofline train`]. Prints how far the losses of the two are from each other, beside how far two
 // seeds are, and tokens a second; writes curves.json, and exits with 1 where PyTorch's curve is farther from ours than another seed's.
+// In a bundle it runs where scripts/ is copied to, by `bin/node --conditions=roofline-source scripts/parity/training.ts ...`.
 // On the CPU PyTorch runs eagerly with plain attention; with `--device cuda` compiled, with its own attention and its fused AdamW.
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';

@@ -65,12 +65,12 @@ const sweepOptions = z.strictObject({
   signal: z.instanceof(AbortSignal).optional(),
   observer: z
     .object({
-      sweepStarted: told,
-      preparing: told,
-      prepared: told,
-      cellStarted: told,
-      cellProgressed: told,
-      cellFinished: told,
+      sweepStarted: callback,
+      preparing: callback,
+      prepared: callback,
+      cellStarted: callback,
+      cellProgressed: callback,
+      cellFinished: callback,
     })
     .optional(),
   task: z.string().optional(),

@@ -77,14 +77,13 @@ export function beginWith(
   const steps = given.steps ?? 2000;
   const scheduleSteps = given.scheduleSteps ?? steps;
   const learningRate = given.learningRate ?? 3e-4;
-  const mode = given.mode ?? 'ddp';
   return check({
-    ...{ ranks: 1, mode },
+    ...{ ranks: 1, mode: 'ddp' },
     ...{ context: 256, batch: 32, accumulate: 1, steps, scheduleSteps, learningRate, seed: 0 },
     ...{ minimumLearningRate: learningRate / 10, schedule: 'cosine', clip: 1, weightDecay: 0.1 },
     warmup: Math.min(100, Math.floor(scheduleSteps / 10)),
     ...{ dtype: isGpu ? 'bfloat16' : 'float32', attention: isGpu ? 'flash' : 'plain' },
-    execution: mode === 'fsdp' ? 'eager' : 'compiled',
+    execution: 'compiled',
     ...{ evalEvery: 200, evalBatches: 8, saveEvery: 500, keep: 2, validation: 0.1, spike: 2 },
     ...given,
   });
@@ -129,7 +128,7 @@ function inWords(value: TrainSettings[keyof TrainSettings]): string {
 
 /** Throws a UsageError for settings that do not fit together. */
 function check(settings: TrainSettings): TrainSettings {
-  const { batch, accumulate, ranks, mode, execution } = settings;
+  const { batch, accumulate, ranks } = settings;
   if (batch % (ranks * accumulate) !== 0) {
     const ofRanks = ranks > 1 ? ` on all of ${ranks} ranks` : '';
     const times = ranks > 1 ? `--nproc ${ranks} times ` : '';
@@ -137,10 +136,6 @@ function check(settings: TrainSettings): TrainSettings {
       `--batch ${batch} is of a whole step${ofRanks}, and ${times}--accumulate ${accumulate} must divide it into equal parts.`,
     );
   }
-  if (mode === 'fsdp' && execution !== 'eager')
-    throw new UsageError(
-      `--mode fsdp runs op by op: take --execution eager in place of ${execution}, or --mode zero1.`,
-    );
   makeSchedule(settings);
   return settings;
 }

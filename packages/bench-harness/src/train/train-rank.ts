@@ -16,6 +16,9 @@ export interface RankJob extends Pick<
   readonly backend: RankBackend;
 }
 
+/** As long as rank 0 may write a checkpoint, or one may compile its first step, while the others wait. */
+const timeoutMs = 600_000;
+
 const send = sendRankEvent<TrainRankEvent>;
 const sending: TrainingObserver = {
   progressed: (progress) => send({ type: 'progressed', progress }),
@@ -26,7 +29,7 @@ const silent: TrainingObserver = { progressed() {}, evaluated() {} };
 /** Makes one rank's side of a training. */
 export async function trainRank({ backend, ...job }: RankJob): Promise<void> {
   using watch = watchInterruption();
-  const group = await initProcessGroup({ backend });
+  const group = await initProcessGroup({ backend, timeoutMs });
   const { rank } = group;
   // The rank's environment shows it one GPU.
   const deviceLabel = backend === 'nccl' ? 'cuda:0' : 'cpu';

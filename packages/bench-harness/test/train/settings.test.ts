@@ -27,7 +27,6 @@ describe('settings of a training', () => {
       { batch: 12, ranks: 4, accumulate: 2 },
       '--batch 12 is of a whole step on all of 4 ranks, and --nproc 4 times --accumulate 2 must divide it',
     ],
-    [{ mode: 'fsdp', execution: 'compiled' }, '--mode fsdp runs op by op: take --execution eager'],
     [{ steps: 5, warmup: 6 }, '--warmup 6 must lie between 0 and --schedule-steps 5'],
     [{ learningRate: 1, minimumLearningRate: 2 }, '--min-lr 2 must lie between 0 and --lr 1'],
     [

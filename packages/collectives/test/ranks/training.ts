@@ -54,7 +54,7 @@ function train(mode: Mode, { model, ...parts }: Parts, from: number, until: numb
   const { parallel } = parts;
   const shards = parallel && 'ranks' in parallel ? { ranks: parallel.ranks } : {};
   const clip = (parameters: Iterable<Tensor>) => clipGradientNorm(parameters, 0.5, shards);
-  const options = { ...parts, schedule, clip, accumulate: 2, compile: mode !== 'fsdp' };
+  const options = { ...parts, schedule, clip, accumulate: 2, compile: true };
   return [...fit(model, { ...options, from, steps: until })].flatMap(({ loss, gradientNorm }) => [
     loss,
     gradientNorm!,
