@@ -51,10 +51,9 @@ export const studyItems: readonly Item[] = [
     runs: ['memory_profiling'],
   },
   {
-    item: 'residual stream, largest allocations and their origin',
+    item: 'residual stream, largest allocations and their origin, gradients’ bytes by block',
     in: 'handout, 0, 2, 3, 4',
     runs: ['memory_profiling'],
-    lacks: 'gradients’ bytes by block',
   },
   {
     item: 'recomputation: a strategy and its peak',
