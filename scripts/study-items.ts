@@ -91,10 +91,9 @@ export const studyItems: readonly Item[] = [
   },
   { item: 'data parallelism: naive, flat, overlapped, timelines', in: 'handout', runs: ['ddp.modes'] },
   {
-    item: 'optimizer state sharded: memory by part, time',
+    item: 'optimizer state sharded: memory by part, time, volume next to ZeRO’s formula',
     in: 'handout',
     runs: ['optimizer_state_sharding'],
-    lacks: 'volume next to ZeRO’s formula',
   },
   {
     item: 'sharded parameters, timings and gathers',
