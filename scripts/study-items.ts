@@ -107,7 +107,12 @@ export const studyItems: readonly Item[] = [
     commands: ['plan --size 8b --context 8192 --gpus 64 --nodes-of 8 --link 50GB/s'],
     lacks: 'a plan is calculated, not measured: [a page of its own](results/plan-8b/report.md)',
   },
-  { item: 'alternate ring', in: 'handout (`alternate_ring_all_reduce`)', lacks: 'no command' },
+  {
+    item: 'alternate ring',
+    in: 'handout (`alternate_ring_all_reduce`)',
+    commands: ['plan --size 8b --context 8192 --gpus 64 --nodes-of 8 --link 50GB/s'],
+    lacks: 'calculated, not measured: [on the same page](results/plan-8b/report.md)',
+  },
   {
     item: 'leaderboard of 2026: a whole step of 8B on two GPUs',
     in: 'handout',
