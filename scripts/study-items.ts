@@ -51,10 +51,9 @@ export const studyItems: readonly Item[] = [
     runs: ['memory_profiling'],
   },
   {
-    item: 'residual stream, largest allocations and their origin',
+    item: 'residual stream, largest allocations and their origin, gradients’ bytes by block',
     in: 'handout, 0, 2, 3, 4',
     runs: ['memory_profiling'],
-    lacks: 'gradients’ bytes by block',
   },
   {
     item: 'recomputation: a strategy and its peak',
@@ -92,10 +91,9 @@ export const studyItems: readonly Item[] = [
   },
   { item: 'data parallelism: naive, flat, overlapped, timelines', in: 'handout', runs: ['ddp.modes'] },
   {
-    item: 'optimizer state sharded: memory by part, time',
+    item: 'optimizer state sharded: memory by part, time, volume next to ZeRO’s formula',
     in: 'handout',
     runs: ['optimizer_state_sharding'],
-    lacks: 'volume next to ZeRO’s formula',
   },
   {
     item: 'sharded parameters, timings and gathers',
@@ -109,7 +107,12 @@ export const studyItems: readonly Item[] = [
     commands: ['plan --size 8b --context 8192 --gpus 64 --nodes-of 8 --link 50GB/s'],
     lacks: 'a plan is calculated, not measured: [a page of its own](results/plan-8b/report.md)',
   },
-  { item: 'alternate ring', in: 'handout (`alternate_ring_all_reduce`)', lacks: 'no command' },
+  {
+    item: 'alternate ring',
+    in: 'handout (`alternate_ring_all_reduce`)',
+    commands: ['plan --size 8b --context 8192 --gpus 64 --nodes-of 8 --link 50GB/s'],
+    lacks: 'calculated, not measured: [on the same page](results/plan-8b/report.md)',
+  },
   {
     item: 'leaderboard of 2026: a whole step of 8B on two GPUs',
     in: 'handout',

@@ -18,9 +18,9 @@ __device__ __forceinline__ C finite_shift(C largest) {
 }
 
 /** In one pass: a thread rescales its sum when its maximum grows (Milakov & Gimelshein 2018). */
-template <typename Stored>
-__device__ __forceinline__ ExpSum<compute_t<Stored>> exp_sum(const Row<Stored>& row, int columns) {
-  using C = compute_t<Stored>;
+template <typename AnyRow>
+__device__ __forceinline__ ExpSum<typename AnyRow::C> exp_sum(const AnyRow& row, int columns) {
+  using C = typename AnyRow::C;
   C largest = lowest<C>();
   C sum = 0;
   for_each_vector(columns, [&](int column, int v) {

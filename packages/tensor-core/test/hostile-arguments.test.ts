@@ -296,7 +296,12 @@ const table: HostileTable = {
     '3.dtype': 'undefined',
   }),
   logSoftmax: ofSoftmax,
-  softmax: ofSoftmax,
+  softmax: given(() => [x(), -1, { dtype: 'float32', causal: false }], {
+    1: 'undefined',
+    2: 'undefined {}',
+    '2.dtype': 'undefined',
+    '2.causal': 'undefined',
+  }),
   rope: takes(() => [x(), t.ones([2, 1]), t.ones([2, 1])]),
   swiglu: takes(() => [x(), x()]),
 

@@ -86,6 +86,7 @@ export const planCommand = defineCommand({
     const { planOf } = await import('../plan/plan.ts');
     const { planJson } = await import('../plan/report/plan-json.ts');
     const { planReport, findings } = await import('../plan/report/plan-report.ts');
+    const { byHandTables } = await import('../plan/report/by-hand-tables.ts');
     const { boundTable, layoutTable, memoryTable } = await import('../plan/report/tables.ts');
     const models = await chooseModels(args, '8b');
     if (models.length > 1) throw new UsageError('`roofline plan` plans for one size at a time.');
@@ -98,7 +99,8 @@ export const planCommand = defineCommand({
     const createdAt = new Date().toISOString();
     if (args.json) printJson(planJson(plan));
     else {
-      for (const table of [layoutTable(plan), memoryTable(plan), boundTable(plan)]) {
+      const tables = [layoutTable(plan), memoryTable(plan), boundTable(plan), ...byHandTables(plan)];
+      for (const table of tables) {
         printTable(table);
         printLine();
       }

@@ -4,14 +4,67 @@
 //          log_softmax(x, y, rows, columns)             y = x - max - log Σ e^(x - max)
 //          softmax_backward(dy, y, dx, rows, columns)      dx = y · (dy - Σ dy·y)
 //          log_softmax_backward(dy, y, dx, rows, columns)  dx = dy - e^y · Σ dy
-//          all pointers to ELEMENT, rows int64, columns int32
+//          causal_softmax(x, y, rows, columns, queries), causal_softmax_backward(dy, y, dx, rows, columns, queries)
+//             softmax of matrices of `queries` rows, of which row i sees the columns j <= i + columns - queries: others count as
+//             -inf, have no gradient, and are not read
+//          all pointers to ELEMENT, rows int64, columns and queries int32
 //   grid   ceil(rows / (BLOCK_THREADS / ROW_THREADS));   block BLOCK_THREADS;   no dynamic shared memory
 //   macros those of row.cuh
-// Bound by memory: each element is read once (twice by a row too long for registers) and written once.
+// Bound by memory: each element is read once (twice by a row too long for registers) and written once; of a causal row those
+// that it sees are read.
 #include "log_sum_exp.cuh"
 
 using Element = ELEMENT;
 using C = compute_t<Element>;
+
+/** A row of which the first `seen` elements count: the others are `hidden`, and only vectors that hold one that counts are loaded. */
+struct SeenRow : Row<Element> {
+  int seen;
+  C hidden;
+
+  __device__ __forceinline__ void load(const Element* from, int length, int first, C others) {
+    address = from;
+    columns = length;
+    seen = first;
+    hidden = others;
+    // What is hidden once is kept so, and reads are those of any row.
+    if constexpr (ROW_VECTORS > 0) for_each_vector(columns, [&](int column, int v) { kept[v] = masked(column); });
+  }
+
+  __device__ __forceinline__ void read(C (&x)[VECTOR_LENGTH], int column, int v) const {
+    const Vector<Element, VECTOR_LENGTH> vector = ROW_VECTORS > 0 ? kept[v] : masked(column);
+#pragma unroll
+    for (int i = 0; i < VECTOR_LENGTH; i++) x[i] = to_compute(vector[i]);
+  }
+
+  __device__ __forceinline__ Vector<Element, VECTOR_LENGTH> masked(int column) const {
+    Vector<Element, VECTOR_LENGTH> vector;
+    if (column < seen) vector = load_vector<VECTOR_LENGTH>(address + column);
+#pragma unroll
+    for (int i = 0; i < VECTOR_LENGTH; i++) {
+      if (column + i >= seen) vector[i] = convert<Element>(hidden);
+    }
+    return vector;
+  }
+};
+
+/** The columns that a row of matrices of `queries` rows sees; none where there are more queries than columns. */
+__device__ __forceinline__ int seen_columns(int64 row, int columns, int queries) {
+  return max(static_cast<int>(row % queries) + 1 + columns - queries, 0);
+}
+
+/** y of a loaded row: `statistics` are of what counts in it. */
+template <typename AnyRow>
+__device__ __forceinline__ void store_softmax(const AnyRow& row, ExpSum<C> statistics, Element* y, int columns) {
+  const C scale = C(1) / statistics.sum;
+  for_each_vector(columns, [&](int column, int v) {
+    C values[VECTOR_LENGTH];
+    row.read(values, column, v);
+#pragma unroll
+    for (int i = 0; i < VECTOR_LENGTH; i++) values[i] = exp(values[i] - statistics.shift) * scale;
+    store_values(y + column, values);
+  });
+}
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     softmax(const Element* x, Element* y, int64 rows, int columns) {
@@ -19,15 +72,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   if (at >= rows) return;
   Row<Element> row;
   row.load(x + at * columns, columns);
-  const ExpSum<C> denominator = exp_sum(row, columns);
-  const C scale = C(1) / denominator.sum;
-  for_each_vector(columns, [&](int column, int v) {
-    C values[VECTOR_LENGTH];
-    row.read(values, column, v);
-#pragma unroll
-    for (int i = 0; i < VECTOR_LENGTH; i++) values[i] = exp(values[i] - denominator.shift) * scale;
-    store_values(y + at * columns + column, values);
-  });
+  store_softmax(row, exp_sum(row, columns), y + at * columns, columns);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    causal_softmax(const Element* x, Element* y, int64 rows, int columns, int queries) {
+  const int64 at = first_row();
+  if (at >= rows) return;
+  SeenRow row;
+  row.load(x + at * columns, columns, seen_columns(at, columns, queries), lowest<C>());
+  store_softmax(row, exp_sum(row, row.seen), y + at * columns, columns);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -47,15 +101,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    softmax_backward(const Element* dy, const Element* y, Element* dx, int64 rows, int columns) {
-  const int64 at = first_row();
-  if (at >= rows) return;
-  Row<Element> gradient, output;
-  gradient.load(dy + at * columns, columns);
-  output.load(y + at * columns, columns);
+/** dx of loaded rows, of which the elements from `seen` on have no gradient. */
+template <typename AnyRow>
+__device__ __forceinline__ void store_gradient(const AnyRow& gradient, const AnyRow& output, Element* dx, int columns,
+                                               int seen) {
   C dot = 0;
-  for_each_vector(columns, [&](int column, int v) {
+  for_each_vector(seen, [&](int column, int v) {
     C g[VECTOR_LENGTH], p[VECTOR_LENGTH];
     gradient.read(g, column, v);
     output.read(p, column, v);
@@ -68,9 +119,30 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     gradient.read(g, column, v);
     output.read(p, column, v);
 #pragma unroll
-    for (int i = 0; i < VECTOR_LENGTH; i++) g[i] = p[i] * (g[i] - dot);
-    store_values(dx + at * columns + column, g);
+    for (int i = 0; i < VECTOR_LENGTH; i++) g[i] = column + i < seen ? p[i] * (g[i] - dot) : C(0);
+    store_values(dx + column, g);
   });
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    softmax_backward(const Element* dy, const Element* y, Element* dx, int64 rows, int columns) {
+  const int64 at = first_row();
+  if (at >= rows) return;
+  Row<Element> gradient, output;
+  gradient.load(dy + at * columns, columns);
+  output.load(y + at * columns, columns);
+  store_gradient(gradient, output, dx + at * columns, columns, columns);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    causal_softmax_backward(const Element* dy, const Element* y, Element* dx, int64 rows, int columns, int queries) {
+  const int64 at = first_row();
+  if (at >= rows) return;
+  const int seen = seen_columns(at, columns, queries);
+  SeenRow gradient, output;
+  gradient.load(dy + at * columns, columns, seen, C(0));
+  output.load(y + at * columns, columns, seen, C(0));
+  store_gradient(gradient, output, dx + at * columns, columns, seen);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)

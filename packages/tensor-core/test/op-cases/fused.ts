@@ -35,6 +35,7 @@ const cases: readonly FusedCase[] = [
   { name: 'gelu', operands: matrix, fn: (x) => t.gelu(x!) },
   { name: 'gelu by tanh', operands: matrix, fn: (x) => t.gelu(x!, { approximate: 'tanh' }) },
   { name: 'softmax', operands: matrix, fn: (x) => t.softmax(x!) },
+  { name: 'causal softmax', operands: matrix, fn: (x) => t.softmax(x!, -1, { causal: true }) },
   { name: 'logSoftmax', operands: matrix, fn: (x) => t.logSoftmax(x!) },
   { name: 'tril', operands: matrix, fn: (x) => t.tril(x!, -1) },
   { name: 'causalMask', operands: matrix, fn: (x) => t.causalMask(x!) },

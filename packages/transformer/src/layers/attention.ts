@@ -2,7 +2,6 @@ import {
   RooflineError,
   ShapeError,
   type Tensor,
-  causalMask,
   checkCount,
   checkFlag,
   checkFunction,
@@ -50,8 +49,8 @@ export interface AttentionSettings {
 export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor, settings: AttentionSettings) => Tensor;
 
 /**
- * softmax(scale · q kᵀ + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own. Scores are
- * T · S numbers a head, so each form of them is freed as soon as the next one exists. In low precision, softmax is
+ * softmax(scale · q kᵀ + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own; softmax leaves out what a causal
+ * mask hides. Scores are T · S numbers a head, so each form of them is freed as soon as the next one exists. In low precision, softmax is
  * calculated in float32 and rounded to what the product with the values takes.
  */
 export const plainAttention: AttentionFunction = (q, k, v, settings) => {
@@ -60,17 +59,12 @@ export const plainAttention: AttentionFunction = (q, k, v, settings) => {
   const { causal, scale } = settings;
   checkFlag('plainAttention', 'causal', causal);
   checkNumber('plainAttention', 'scale', scale);
-  return attend(q, k, v, scale, causal ? causalMask : null);
+  return attend(q, k, v, scale, causal ? 'causal' : null);
 };
 
 /** The same of the keys that are visible, [S] or [B, S] bool, to every query. */
 function attendTo(visible: Tensor, q: Tensor, k: Tensor, v: Tensor, scale: number): Tensor {
-  return attend(q, k, v, scale, (scores) => {
-    if (visible.rank === 1) return where(visible, scores, -Infinity);
-    const [batch, keys] = visible.shape as [number, number];
-    const ones = scores.shape.slice(1, -1).map(() => 1);
-    return where(view(visible, [batch, ...ones, keys]), scores, -Infinity);
-  });
+  return attend(q, k, v, scale, visible);
 }
 
 /** Attention of each sequence by itself, without the tokens that fill it up, which get zeros. */
@@ -97,13 +91,8 @@ function attendUnpadded(
   return concat(rows, 0);
 }
 
-function attend(
-  q: Tensor,
-  k: Tensor,
-  v: Tensor,
-  scale: number,
-  mask: ((scores: Tensor) => Tensor) | null,
-): Tensor {
+/** Of the keys that a mask leaves: those up to a query's own place, which softmax leaves out by itself, or those visible to all. */
+function attend(q: Tensor, k: Tensor, v: Tensor, scale: number, mask: 'causal' | Tensor | null): Tensor {
   const shared = k.shape[1]!;
   if (q.shape[1] !== shared && q.shape[1]! % shared === 0) {
     const [batch, heads, ...rest] = q.shape as [number, number, number, number];
@@ -111,11 +100,22 @@ function attend(
     return view(attend(grouped, unsqueeze(k, 2), unsqueeze(v, 2), scale, mask), q.shape);
   }
   const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
-  const seen = mask ? range('attention.mask', () => mask(scores)) : scores;
+  const causal = mask === 'causal';
+  const seen =
+    mask === null || causal
+      ? scores
+      : range('attention.mask', () => where(ofScores(mask, scores), scores, -Infinity));
   if (seen !== scores) scores.dispose();
-  const weights = range('attention.softmax', () => softmax(seen, -1, { dtype: v.dtype }));
+  const weights = range('attention.softmax', () => softmax(seen, -1, { dtype: v.dtype, causal }));
   seen.dispose();
   return range('attention.values', () => matmul(weights, v));
+}
+
+/** Keys visible to all queries, [S] or [B, S], as they are for scores of several heads, [B, …, T, S]. */
+function ofScores(visible: Tensor, scores: Tensor): Tensor {
+  if (visible.rank === 1) return visible;
+  const [batch, keys] = visible.shape as [number, number];
+  return view(visible, [batch, ...scores.shape.slice(1, -1).map(() => 1), keys]);
 }
 
 export interface AttentionOptions extends ParameterOptions {

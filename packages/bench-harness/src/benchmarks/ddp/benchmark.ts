@@ -4,6 +4,7 @@ import { method, stepFindings, timePlot } from './report/findings.ts';
 import { lead } from './report/lead.ts';
 import { ddpTable, rankTable } from './report/tables.ts';
 import { passTimelines } from './report/timelines.ts';
+import { volumeTable } from './report/volume.ts';
 import { ddpResult } from './result.ts';
 
 /** Data-parallel training steps: their time, their communication, how much of it overlap hides, memory by rank. */
@@ -21,6 +22,7 @@ export const ddpBenchmark = defineBenchmark({
   sections: [
     { id: 'ddp-results', title: 'Steps', text: method, blocks: [(cells) => [ddpTable(cells)], timePlot] },
     { id: 'ddp-passes', title: 'Passes over time', blocks: [passTimelines] },
+    { id: 'ddp-sent', title: 'Volume', blocks: [volumeTable] },
     { id: 'ddp-ranks', title: 'Memory', blocks: [rankTable] },
   ],
 });

@@ -73,6 +73,8 @@ export const memoryResult = z.object({
       contributors: z.array(described),
     })
     .nullable(),
+  /** What the backward pass leaves of one block: the gradients of its parameters. Null without one, and in older records. */
+  gradientsOfBlock: z.object({ bytes, count: z.number() }).nullable().default(null),
   /** What the tape keeps of the whole step's activations. */
   savedBytes: bytes,
   /** batch × context × model dimension × bytes of the dtype that the running model's blocks give out. */

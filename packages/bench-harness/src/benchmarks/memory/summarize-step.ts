@@ -39,6 +39,7 @@ export function summarizeStep(
     phases: phasePeaks(cell, record, held),
     largest: largest.map(describeLarge),
     savedByBlock: savedOfBlock(kept),
+    gradientsOfBlock: gradientsOfBlock(record),
     savedBytes: byteLengths(kept.filter(({ isParameterCast }) => !isParameterCast)),
     residual: residualStream(cell, record),
     timeline: recordTimeline(record, held),
@@ -68,6 +69,19 @@ function savedOfBlock(saved: RecordedStep['saved']): MemoryResult['savedByBlock'
     count: activations.length,
     contributors: activations.slice(0, CONTRIBUTORS).map(describeSaved),
   };
+}
+
+/** What the backward pass has made in a block, and not freed. A compiled step has them in its arena. */
+function gradientsOfBlock({ allocations, events }: MemoryRecord): MemoryResult['gradientsOfBlock'] {
+  const freed = new Set(
+    events.flatMap((event) =>
+      event.action === 'free' && event.phase === 'backward' ? [event.allocation] : [],
+    ),
+  );
+  const left = allocations.filter(
+    (each) => each.phase === 'backward' && each.range.includes(BLOCK) && !freed.has(each),
+  );
+  return left.length === 0 ? null : { bytes: sum(left), count: left.length };
 }
 
 function byteLengths(saved: RecordedStep['saved']): number {

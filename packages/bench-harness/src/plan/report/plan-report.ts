@@ -1,5 +1,6 @@
 import { formatBytes, formatDuration, formatNumber, formatPercent, type Report } from '@roofline/reports';
 import { obstacles, possibleLayouts, type Plan, type PossibleLayout } from '../plan.ts';
+import { byHandTables } from './by-hand-tables.ts';
 import { takeoverPlots, timePlots, utilizationPlots } from './plots.ts';
 import { boundTable, layoutTable, measuredTable, memoryTable, trafficTable } from './tables.ts';
 
@@ -22,6 +23,7 @@ export function planReport(plan: Plan, createdAt: string): Report {
         blocks: [layoutTable(plan), memoryTable(plan), trafficTable(plan), ...notes(plan)],
       },
       { id: 'limits', title: 'Where communication takes over', blocks: [boundTable(plan), ...others] },
+      ...paper(plan),
       {
         id: 'measured',
         title: 'Predicted beside measured',
@@ -30,6 +32,12 @@ export function planReport(plan: Plan, createdAt: string): Report {
       },
     ],
   };
+}
+
+/** No section for one device. */
+function paper(plan: Plan): Report['sections'] {
+  const blocks = byHandTables(plan);
+  return blocks.length === 0 ? [] : [{ id: 'paper', title: 'With pencil and paper', blocks }];
 }
 
 const howPredicted =

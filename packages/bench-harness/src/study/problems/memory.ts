@@ -3,6 +3,11 @@ import type { AnsweringRow } from '../answer.ts';
 import type { Problem } from '../problem.ts';
 import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
 
+/** The gradients of a block in sizes of what it saves for the backward pass. */
+function inSaved(row: AnsweringRow): string {
+  return formatRatio(row.number('gradientBytes') / row.number('blockBytes'));
+}
+
 /** Where the memory of a step goes. */
 export const memoryProfiling: Problem = {
   id: 'memory_profiling',
@@ -120,6 +125,17 @@ export const memoryProfiling: Problem = {
             : ` and ${at(first)}: ${inStreams(first)} the residual stream there and ${inStreams(last)} here, since the scores ` +
               'of plain attention grow with the square of the context';
         return `One block of ${last.text('size')} saves ${at(last)} for the backward pass${growth}.`;
+      },
+    },
+    {
+      of: 'memory_profiling.*/memory-sweep',
+      numbers: ['gradientBytes', 'blockBytes'],
+      say(rows) {
+        const parts = [...Map.groupBy(rows, (row) => row.text('size'))].map(([size, of]) => {
+          const most = worst(of, 'gradientBytes');
+          return `${formatBytes(most.number('gradientBytes'))} in ${size}, ${inSaved(most)} what it saves at context ${most.text('context')}`;
+        });
+        return `The gradients that the backward pass leaves of one block take, at any context: ${parts.join('; ')}.`;
       },
     },
     {

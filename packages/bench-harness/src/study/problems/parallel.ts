@@ -1,5 +1,6 @@
 import { formatBytes, formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { sizeInWords } from '../../benchmarks/allreduce/sizes.ts';
+import type { Answer } from '../answer.ts';
 import type { Problem, StudyRun } from '../problem.ts';
 import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
 
@@ -51,6 +52,22 @@ function ddpWords(modes: string): StudyRun['words'] {
   return {
     full: `ddp --backend nccl --size xl --dtype bfloat16 --context 512 --mode ${modes} --nproc 2 --steps 8`,
     quick: `ddp --backend gloo --size tiny --mode ${modes} --nproc 2 --steps 4`,
+  };
+}
+
+/** What a rank sends, next to what ZeRO's formula says, by what is compared. */
+function volumeAnswer(run: string, by: 'optimizer' | 'mode'): Answer {
+  return {
+    of: `${run}/ddp-volume`,
+    numbers: ['sentBytes', 'zeroBytes'],
+    say(rows) {
+      const parts = rows.map(
+        (row) =>
+          `${row.text(by)} ${formatBytes(row.number('sentBytes'))}, ` +
+          `${formatRatio(row.number('sentBytes') / row.number('zeroBytes'))} the ${formatBytes(row.number('zeroBytes'))} of ZeRO's formula`,
+      );
+      return `In a step a rank sends, by ${by}: ${parts.join('; ')}.`;
+    },
   };
 }
 
@@ -113,7 +130,7 @@ export const optimizerStateSharding: Problem = {
       name: 'optimizer_state_sharding',
       words: ddpWords('overlap --optimizer whole,sharded'),
       ...{ ...ddpCost, wanted: 1 },
-      shows: ['ddp', 'ddp-memory', 'ddp-times'],
+      shows: ['ddp', 'ddp-memory', 'ddp-volume', 'ddp-times'],
     },
   ],
   answers: [
@@ -131,6 +148,7 @@ export const optimizerStateSharding: Problem = {
         return `A rank holds, with the optimizer's state ${parts.join('; ')}.`;
       },
     },
+    volumeAnswer('optimizer_state_sharding', 'optimizer'),
     {
       of: 'optimizer_state_sharding/ddp',
       numbers: ['stepMs', 'optimizerMs'],
@@ -165,7 +183,7 @@ export const fullySharded: Problem = {
       name: 'fsdp',
       words: ddpWords('overlap,fsdp'),
       ...{ ...ddpCost, wanted: 2 },
-      shows: ['ddp', 'ddp-memory', 'ddp-times', 'timeline-'],
+      shows: ['ddp', 'ddp-memory', 'ddp-volume', 'ddp-times', 'timeline-'],
     },
   ],
   answers: [
@@ -180,6 +198,7 @@ export const fullySharded: Problem = {
         return `The rank that holds the most holds, by mode: ${byMode.join('; ')}.`;
       },
     },
+    volumeAnswer('fsdp', 'mode'),
     {
       of: 'fsdp/ddp',
       numbers: ['stepMs', 'communicationMs'],

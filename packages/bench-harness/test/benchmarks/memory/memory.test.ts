@@ -67,6 +67,15 @@ describe('roofline memory on the CPU', () => {
     expect(resultOf('forward', 8).savedByBlock).toBeNull();
   });
 
+  it('counts the gradients of one block: those of its parameters', () => {
+    const { gradientsOfBlock } = resultOf('train-step', 8);
+    const [d, feedForward] = [16, 32];
+    expect(gradientsOfBlock!.bytes).toBe(4 * (4 * d * d + 3 * d * feedForward + 2 * d));
+    expect(gradientsOfBlock!.count).toBe(4 + 3 + 2);
+    expect(resultOf('train-step', 4).gradientsOfBlock).toEqual(gradientsOfBlock);
+    expect(resultOf('forward', 8).gradientsOfBlock).toBeNull();
+  });
+
   it('names the largest allocations with their origin', () => {
     const [first] = resultOf('train-step', 8).largest;
     expect(first).toMatchObject({ op: expect.any(String), phase: expect.any(String) });

@@ -1,3 +1,4 @@
+import { checkOptions } from '@roofline/cuda/host';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { sub } from '../elementwise/arithmetic.ts';
 import { exp, log } from '../elementwise/math.ts';
@@ -19,6 +20,7 @@ const op = softmaxOp({
  * x - log Σ e^x along one dimension, the last by default (0 for a scalar); low precision is calculated in float32 and
  * rounded at the end. Throws a ShapeError or DTypeError.
  */
-export function logSoftmax(x: Tensor, dimension = -1, options: SoftmaxOptions = {}): Tensor {
+export function logSoftmax(x: Tensor, dimension = -1, options: Pick<SoftmaxOptions, 'dtype'> = {}): Tensor {
+  checkOptions('logSoftmax', options, ['dtype']);
   return applySoftmax(op, x, dimension, options);
 }

@@ -1,15 +1,16 @@
+import { checkFlag, checkOptions } from '@roofline/cuda/host';
+import { ShapeError } from '../../base/errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { div } from '../elementwise/arithmetic.ts';
 import { exp } from '../elementwise/math.ts';
 import { sum } from '../reduce/reductions.ts';
 import { softmaxNode } from './softmax-graph.ts';
-import { type SoftmaxOptions, applySoftmax, softmaxOp } from './softmax-op.ts';
+import { type SoftmaxDefinition, type SoftmaxOptions, applySoftmax, softmaxOp } from './softmax-op.ts';
+import { dimensionOf } from '../support/one-dimension.ts';
 
-const op = softmaxOp({
-  name: 'softmax',
-  kernel: 'softmax',
+const definition = {
   onnx: softmaxNode,
-  reference: (shifted) => {
+  reference: (shifted: Tensor) => {
     const powers = exp(shifted);
     return div(powers, sum(powers, { dims: -1, keepDims: true }));
   },
@@ -18,6 +19,12 @@ const op = softmaxOp({
     const product = graph.node('Mul', [dy, y]);
     return graph.node('Sub', [product, graph.node('Mul', [y, sum(product)])]);
   },
+} satisfies Partial<SoftmaxDefinition>;
+
+const op = softmaxOp({ name: 'softmax', kernel: 'softmax', ...definition });
+const causalOp = softmaxOp({
+  ...{ name: 'causalSoftmax', kernel: 'causal_softmax', isCausal: true },
+  ...definition,
 });
 
 /**
@@ -25,5 +32,10 @@ const op = softmaxOp({
  * the end. Throws a ShapeError or DTypeError.
  */
 export function softmax(x: Tensor, dimension = -1, options: SoftmaxOptions = {}): Tensor {
-  return applySoftmax(op, x, dimension, options);
+  checkOptions('softmax', options, ['dtype', 'causal']);
+  const { causal = false } = options;
+  checkFlag('softmax', 'causal', causal);
+  if (causal && dimensionOf('softmax', x, dimension) !== x.rank - 1)
+    throw new ShapeError(`softmax: causal rows lie along the last dimension, not along ${dimension}.`);
+  return applySoftmax(causal ? causalOp : op, x, dimension, options);
 }

@@ -69,14 +69,14 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
   },
 });
 
-// ONNX Runtime's Trilu takes integers and bools of 8 bytes only.
-function lowerTriangle(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
+/** Each matrix with zeros above the diagonal. ONNX Runtime's Trilu takes integers and bools of 8 bytes only. */
+export function lowerTriangle(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   const wide = isFloatingPoint(x.dtype) ? x : graph.cast(x, 'int64');
   return graph.cast(graph.node('Trilu', [wide, graph.scalar('int64', diagonal)], { upper: 0 }), x.dtype);
 }
 
 /** x where elements are kept, otherwise 0 - ∞. To kept elements -0 is added, which changes nothing, not even -0 and NaN. */
-function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
+export function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   const [rows, columns] = x.shape.slice(-2) as [number, number];
   const data = new Uint8Array(rows * columns);
   for (let i = 0; i < rows; i++) data.fill(1, i * columns, i * columns + clamp(i + diagonal + 1, columns));
@@ -89,7 +89,7 @@ function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
 }
 
 /** The fraction of a matrix's elements that have j <= i + diagonal. */
-function keptFraction(shape: Shape, diagonal: number): number {
+export function keptFraction(shape: Shape, diagonal: number): number {
   const [rows, columns] = shape.slice(-2) as [number, number];
   let kept = 0;
   for (let i = 0; i < rows; i++) kept += clamp(i + diagonal + 1, columns);

@@ -90,13 +90,14 @@ export function rowPlan(
 }
 
 /**
- * Launches a kernel whose parameters are pointers to `tensors`, by name, then `rows` and `columns`. The tensors all have one
- * shape and dtype, and are worked on row by row.
+ * Launches a kernel whose parameters are pointers to `tensors`, by name, then `rows`, `columns` and `more`. The tensors all have
+ * one shape and dtype, and are worked on row by row.
  */
 export function launchRows(
   context: CudaContext,
   kernel: KernelVariants,
   tensors: Readonly<Record<string, MemoryView>>,
+  more: Readonly<Record<string, number>> = {},
 ): void {
   const list = Object.values(tensors);
   const { size, shape } = list[0]!;
@@ -108,6 +109,7 @@ export function launchRows(
   for (const name in tensors) values[name] = tensors[name]!.address;
   values.rows = rows;
   values.columns = columns;
+  for (const name in more) values[name] = more[name]!;
   context
     .kernel(kernel(defines))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, kernel.byName(values));

@@ -50,6 +50,21 @@ const softmaxTo: OpEntry = {
   },
 };
 
+const causalSoftmax: OpEntry = {
+  ...softmax('softmax', t.softmax, ''),
+  draw: (random) => {
+    const [rows, columns] = [random.integer(1, 40), random.integer(0, 40)];
+    const shape = [2, rows, rows + columns];
+    return {
+      operands: [drawTensor(random, { dtype: drawMostlyFloat(random), shape, values: 'ordinary' })],
+      ours: ([x]) => t.softmax(tensorOf(x), -1, { causal: true }),
+      torch: ([x]) =>
+        `torch.softmax(${x}.masked_fill(~torch.ones(${rows}, ${rows + columns}, dtype=torch.bool).tril(${columns}), float('-inf')), -1)`,
+      terms: rows + columns,
+    };
+  },
+};
+
 /** The dtype of a norm's weight: its input's, or float32 with bfloat16, as under autocast. */
 function drawWeightDType(random: RandomSource, dtype: DType): DType {
   return dtype === 'bfloat16' && random.chance(0.3) ? 'float32' : dtype;
@@ -219,6 +234,7 @@ const swiglu: OpEntry = {
 export const nnOps: readonly OpEntry[] = [
   softmax('softmax', t.softmax, 'torch.softmax'),
   softmaxTo,
+  causalSoftmax,
   softmax('logSoftmax', t.logSoftmax, 'log_softmax'),
   layerNorm,
   rmsNorm,

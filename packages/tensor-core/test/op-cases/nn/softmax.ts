@@ -164,4 +164,69 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
       });
     });
   });
+
+  describe('causal softmax', () => {
+    const causal = (x: t.Tensor) => softmax(x, -1, { causal: true });
+    // Few rows share a warp, some a block each, and rows too long for registers; as many queries as keys, fewer, and more.
+    const matrices: readonly Shape[] = [
+      [2, 5, 5],
+      [3, 8],
+      [2, 2, 7, 4],
+      [40, 256],
+      [130, 136],
+      [3, 2560],
+      [2, 9001],
+    ];
+
+    it.each(dtypes)('is softmax of masked scores in %s, and so is its gradient', (dtype) => {
+      for (const shape of matrices) {
+        const [rows, columns] = shape.slice(-2) as [number, number];
+        t.scope(() => {
+          const [x, g] = [1, 2].map((seed) => sample(shape, { dtype, domain: [-4, 4], seed }, open()));
+          const of = (fn: (scores: t.Tensor) => t.Tensor) => {
+            const leaf = x!.detach().requiresGrad_();
+            const y = fn(leaf);
+            y.backward(g!);
+            return [y.toFlatArray(), leaf.grad!.toFlatArray()];
+          };
+          const [y, dx] = of(causal);
+          const [expected, gradient] = of((scores) => softmax(t.causalMask(scores)));
+          // Of rows that see nothing all is NaN, as of those of -Infinity; their gradients differ where nothing is seen.
+          const isSeen = (_: number, i: number) => (Math.floor(i / columns) % rows) + columns >= rows;
+          expect(y).toEqual(expected);
+          expect(relativeError(dx!.filter(isSeen), gradient!.filter(isSeen))).toBeLessThan(
+            dtype === 'float64' ? 2 ** -50 : 2 ** -7,
+          );
+        });
+      }
+    });
+
+    it('reads nothing of what is masked', () => {
+      t.scope(() => {
+        const x = tensorOf([1, NaN, Infinity, 3, 1, NaN, 1, 1, 1], [3, 3], 'float32', open());
+        const y = causal(x).toFlatArray();
+        expect(y.slice(0, 3)).toEqual([1, 0, 0]);
+        expect(y[5]).toBe(0);
+        expect(y[3]! + y[4]!).toBeCloseTo(1, 6);
+        for (const value of y.slice(6)) expect(value).toBeCloseTo(1 / 3, 6);
+      });
+    });
+
+    it('has the gradient that finite differences show', () => {
+      t.scope(() => {
+        expectFiniteDifferences(causal, [sample([2, 3, 4], { dtype: 'float64', seed: 5 }, open())]);
+      });
+    });
+
+    it('takes matrices, and the last dimension', () => {
+      t.scope(() => {
+        const x = sample([2, 3], {}, open());
+        expect(() => softmax(x, 0, { causal: true })).toThrow(
+          'softmax: causal rows lie along the last dimension',
+        );
+        expect(() => causal(t.reshape(x, [6]))).toThrow('causalSoftmax: takes matrices [..., T, S], not [6]');
+        expect(() => softmax(x, -1, { causal: 1 as never })).toThrow('softmax');
+      });
+    });
+  });
 }

@@ -58,6 +58,17 @@ const columns: readonly ColumnOf<MeasuredMemory>[] = [
   column.bytes('blockBytes', 'Saved by a block', ({ result }) => result.savedByBlock?.bytes ?? null, {
     ...{ ...ofBlock, description: 'What the tape keeps of one block for the backward pass.' },
   }),
+  column.bytes(
+    'gradientBytes',
+    'Gradients of a block',
+    ({ result }) => result.gradientsOfBlock?.bytes ?? null,
+    {
+      ...{
+        ...ofBlock,
+        description: "What the backward pass leaves of one block: its parameters' gradients.",
+      },
+    },
+  ),
   column.bytes('residualBytes', 'Residual stream', ({ result }) => result.residual.bytes, {
     ...{ ...ofBlock, description: 'Batch × context × model dimension × bytes of its dtype.' },
   }),
