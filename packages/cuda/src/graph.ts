@@ -7,6 +7,9 @@ import type { PreparedLaunch } from './launch/launch.ts';
 // CU_STREAM_CAPTURE_MODE_RELAXED: memory may be reserved and modules loaded meanwhile.
 const relaxed = 2;
 
+/** CUgraphNodeType of cuda.h: kernels are 0, copies 1 and fills 2; the others do nothing that a profiler records. */
+const lastActivityType = 2;
+
 // CUDA_KERNEL_NODE_PARAMS of cuda.h, in bytes.
 const nodeParameterBytes = 72;
 const gridOffset = 8;
@@ -59,7 +62,7 @@ export class CudaGraph {
     return Number(ffi().decode(BigInt(driver.result.readUint64(24)), 'uint64_t'));
   }
 
-  /** The kernels, copies and fills that a stream has been given since its capture began. */
+  /** The nodes that there are for what a stream has been given since its capture began. */
   static capturedNodes(driver: CudaDriver, stream: CudaStream): number {
     askCapture(driver, stream);
     return countNodes(driver, driver.result.readUint64(16));
@@ -79,9 +82,32 @@ export class CudaGraph {
     );
   }
 
-  /** Its kernels, copies and fills. */
+  /** The kernels, copies and fills. */
   nodeCount(): number {
-    return countNodes(this.#driver, this.#graph);
+    return this.areActivities().filter(Boolean).length;
+  }
+
+  /**
+   * Of each node, in the order of the capture, whether it is a kernel, a copy or a fill. Libraries add others: NCCL a node for
+   * each of its calls.
+   */
+  areActivities(): boolean[] {
+    const { functions, result } = this.#driver;
+    const count = countNodes(this.#driver, this.#graph);
+    if (count === 0) return [];
+    const memory = new HostMemory(8 * count);
+    result.writeInt64(0, count);
+    this.#driver.check(
+      functions.cuGraphGetNodes(this.#graph, memory.address, result.address),
+      'cuGraphGetNodes',
+    );
+    return Array.from({ length: count }, (_, i) => {
+      const node = memory.readUint64(8 * i);
+      const type = this.#driver.intFrom('cuGraphNodeGetType', (out) =>
+        functions.cuGraphNodeGetType(node, out),
+      );
+      return type <= lastActivityType;
+    });
   }
 
   launch(stream: CudaStream): void {

@@ -92,6 +92,18 @@ describe('a graph of two streams', () => {
     graph.dispose();
   });
 
+  it('tells kernels, copies and fills from functions of the host, which profilers do not record', () => {
+    const graph = CudaGraph.capture(driver, chain, () => {
+      for (const isActivity of [false, true, true, false]) queues.push(chain.handle, () => {}, isActivity);
+    });
+    expect(graph.areActivities()).toEqual([false, true, true, false]);
+    expect(graph.nodeCount()).toBe(2);
+    graph.dispose();
+    const empty = CudaGraph.capture(driver, chain, () => {});
+    expect(empty.areActivities()).toEqual([]);
+    empty.dispose();
+  });
+
   it('must be joined at its end, after which both streams are free', () => {
     const unjoined = () =>
       CudaGraph.capture(driver, chain, () => {

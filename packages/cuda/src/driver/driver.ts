@@ -52,6 +52,7 @@ const prototypes = {
   cuGraphLaunch: 'int cuGraphLaunch(uintptr_t executable, uintptr_t stream)',
   cuGraphExecKernelNodeSetParams:
     'int cuGraphExecKernelNodeSetParams_v2(uintptr_t executable, uintptr_t node, uintptr_t parameters)',
+  cuGraphNodeGetType: 'int cuGraphNodeGetType(uintptr_t node, uintptr_t type)',
   cuGraphGetNodes: 'int cuGraphGetNodes(uintptr_t graph, uintptr_t nodes, uintptr_t count)',
   cuGraphDestroy: 'int cuGraphDestroy(uintptr_t graph)',
   cuGraphExecDestroy: 'int cuGraphExecDestroy(uintptr_t executable)',

@@ -164,7 +164,9 @@ export class EmulatedDriver {
         queues.capturedBy(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
       cuStreamWaitEvent: (stream: number, event: number) => queues.waitFor(stream, event) || this.#failure,
       cuLaunchHostFunc: (stream: number, hostFunction: number, argument: number) =>
-        this.#queue(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument)),
+        this.#after(() =>
+          queues.push(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument), false),
+        ),
       cuEventCreate: (out: number) => giveHandle(out, queues.createEvent()),
       cuEventRecord: (event: number, stream: number) => this.#after(() => queues.record(event, stream)),
       cuEventQuery: (event: number) => {

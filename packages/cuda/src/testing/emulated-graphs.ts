@@ -3,9 +3,13 @@ import type { CapturedWork, EmulatedQueues } from './emulated-queues.ts';
 import { giveHandle, giveInt, readAt } from './out-parameters.ts';
 import { invalidHandle } from './emulated-results.ts';
 
+// CUgraphNodeType of cuda.h.
+const [kernelNode, hostNode] = [0, 3];
+
 /** A node of a graph: a launch whose arguments may be replaced, or any other work. */
 interface GraphNode {
   run: () => void;
+  readonly isActivity: boolean;
   /** The places in its graph of those that run before it. */
   readonly after: readonly number[];
 }
@@ -17,7 +21,7 @@ export interface GraphDriver {
   after(action: () => void): number;
   /** What runs a launch as often as it is called; null for a kernel that is not there. */
   launchWork(arguments_: readonly number[]): (() => void) | null;
-  /** A graph of as many nodes was launched. */
+  /** A graph of as many kernels, copies and fills was launched. */
   launched(activities: number): void;
 }
 
@@ -86,25 +90,34 @@ export class EmulatedGraphs {
       cuGraphInstantiate: (out: number, graph: number) => giveHandle(out, graph),
       cuGraphLaunch: (graph: number, stream: number) => {
         // What a node is given later is for later launches.
-        const works = this.#graphs[graph - 1]!.map(({ run, after }) => ({ run, after }));
+        const nodes = this.#graphs[graph - 1]!;
+        const works = nodes.map(({ run, after }) => ({ run, after }));
         const result = this.#driver.after(() => queues.pushGraph(stream, works));
-        this.#driver.launched(works.length);
+        this.#driver.launched(nodes.filter(({ isActivity }) => isActivity).length);
         return result;
       },
       cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
         this.#replaceLaunch(this.#nodes[node - 1]!, parameters),
-      cuGraphGetNodes: (graph: number, _nodes: number, count: number) =>
-        giveHandle(count, this.#nodeCount(graph)),
+      cuGraphGetNodes: (graph: number, nodes: number, count: number) => {
+        const all = this.#nodesOf(graph);
+        if (nodes !== 0) all.forEach((node, i) => giveHandle(nodes + 8 * i, this.#handleOf(node)));
+        return giveHandle(count, all.length);
+      },
+      cuGraphNodeGetType: (node: number, type: number) =>
+        giveInt(type, this.#nodes[node - 1]!.isActivity ? kernelNode : hostNode),
       cuGraphDestroy: () => 0,
       cuGraphExecDestroy: () => 0,
     };
   }
 
-  /** How many a graph has, also while a stream is captured into it. */
-  #nodeCount(graph: number): number {
-    for (const [stream, own] of this.#captured)
-      if (own === graph) return this.#driver.queues.capturedBy(stream)!.works.length;
-    return this.#graphs[graph - 1]!.length;
+  /** Those of a graph, also while a stream is captured into it. */
+  #nodesOf(graph: number): readonly GraphNode[] {
+    for (const [stream, own] of this.#captured) {
+      if (own !== graph) continue;
+      const { works } = this.#driver.queues.capturedBy(stream)!;
+      return works.map((work) => this.#nodeOf(work, works));
+    }
+    return this.#graphs[graph - 1]!;
   }
 
   /** The graph that a capture goes into. */
@@ -118,7 +131,8 @@ export class EmulatedGraphs {
   #nodeOf(work: CapturedWork, works: readonly CapturedWork[]): GraphNode {
     let node = this.#nodesByWork.get(work);
     if (!node) {
-      node = { run: work.run, after: work.after.map((before) => works.indexOf(before)) };
+      const { run, isActivity } = work;
+      node = { run, isActivity, after: work.after.map((before) => works.indexOf(before)) };
       this.#nodesByWork.set(work, node);
     }
     return node;

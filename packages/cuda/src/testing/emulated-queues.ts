@@ -17,6 +17,8 @@ interface QueuedWork {
 /** Something that a stream under capture was given, and what must run before it. */
 export interface CapturedWork {
   readonly run: () => void;
+  /** A kernel, a copy or a fill, and not a function of the host. */
+  readonly isActivity: boolean;
   readonly after: readonly CapturedWork[];
 }
 
@@ -70,10 +72,10 @@ export class EmulatedQueues {
     return handle;
   }
 
-  push(stream: number, run: () => void): void {
+  push(stream: number, run: () => void, isActivity = true): void {
     const capture = this.#captures.get(stream);
     if (!capture) return this.#add(stream, { isReady: () => true, run });
-    const work = { run, after: capture.last.get(stream)! };
+    const work = { run, isActivity, after: capture.last.get(stream)! };
     capture.works.push(work);
     capture.last.set(stream, [work]);
   }

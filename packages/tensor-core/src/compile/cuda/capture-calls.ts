@@ -18,7 +18,7 @@ import { PerRunCalls } from './per-run-calls.ts';
 export interface CapturedCalls {
   readonly graph: CudaGraph;
   readonly live: PerRunCalls;
-  /** How many of the CUDA graph's nodes each call is. */
+  /** How many kernels, copies and fills of the CUDA graph each call is. */
   readonly nodes: readonly number[];
   /** What the calls asked for. */
   readonly workspaces: WorkspaceBytes;
@@ -64,16 +64,24 @@ function captureUnlessPostponed(
   try {
     const graph = CudaGraph.capture(driver, device.stream, () => capture.queueAll(calls));
     const { live, nodes, workspaces } = capture;
-    return { graph, live, nodes, workspaces };
+    return { graph, live, nodes: activitiesOf(graph, nodes), workspaces };
   } catch (error) {
     if (error instanceof KernelPostponed) return null;
     throw error;
   }
 }
 
+/** Of the nodes of each call those that are kernels, copies and fills. */
+function activitiesOf(graph: CudaGraph, nodes: readonly number[]): number[] {
+  const areActivities = graph.areActivities();
+  let end = 0;
+  return nodes.map((count) => areActivities.slice(end, (end += count)).filter(Boolean).length);
+}
+
 /** One capture of calls: gathers what there is besides the CUDA graph. */
-class Capture implements Omit<CapturedCalls, 'graph'> {
+class Capture implements Omit<CapturedCalls, 'graph' | 'nodes'> {
   readonly live: PerRunCalls;
+  /** How many nodes of any kind each call is. */
   readonly nodes: number[] = [];
   readonly workspaces = new Map<number, readonly number[]>();
   readonly #parts: DeviceInternals;
