@@ -28,7 +28,7 @@ ranks=$1
 folder=$2
 shift 2
 steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled tensor zero fsdp fsdp-2.7b fsdp-8b fsdp-faults}
-export ROOT=$PWD
+export ROOT=$PWD REQUIRE_GPU=1
 export PATH="$ROOT/bin:$ROOT/node_modules/.bin:$PATH"
 mkdir -p "$folder"
 failed=()
@@ -124,8 +124,8 @@ for name in $steps; do
         --attention flash --execution compiled --mode fsdp --recompute attention-kept --logits chunked \
         --memory-budget 69GiB --steps 5 --warmup 2 --peer torch --out "$folder/h200x$ranks-8b"
       ;;
-    fsdp-faults) step 420 fsdp-faults gpu_tests test/gpu/nccl-faults.test.ts -t sharded ;;
-    faults) step 420 faults gpu_tests test/gpu/nccl-faults.test.ts ;;
+    fsdp-faults) step 420 fsdp-faults gpu_tests test/gpu/nccl-faults.test.ts -t 'parameters: (compiled )?sharded' ;;
+    faults) step 580 faults gpu_tests test/gpu/nccl-faults.test.ts ;;
     allreduce)
       step 200 allreduce roofline allreduce "${turns[@]}" --out "$folder/h200x$ranks-allreduce"
       ;;

@@ -7,6 +7,7 @@ import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
 import { modelAttentions } from '../attention/kinds.ts';
 import { executions } from '../execution/kinds.ts';
+import { logitsModes } from '../memory-saving/kinds.ts';
 import { dtypes } from '../measuring/ceilings.ts';
 import { chooseModels, modelFlags, sizeFlag } from '../model/flags.ts';
 import { dtypeSynonyms } from '../parameters/dtype-synonyms.ts';
@@ -46,6 +47,11 @@ export const planCommand = defineCommand({
       ...choiceOf('recompute', recomputations),
       default: 'none',
       describe: 'What of each layer is made again in the backward pass',
+    },
+    logits: {
+      ...choiceOf('logits', logitsModes),
+      default: 'whole',
+      describe: 'Logits of all tokens, or of a chunk at a time',
     },
     machine: {
       ...choiceOf('machine', machineNames),
@@ -90,10 +96,10 @@ export const planCommand = defineCommand({
     const { boundTable, layoutTable, memoryTable } = await import('../plan/report/tables.ts');
     const models = await chooseModels(args, '8b');
     if (models.length > 1) throw new UsageError('`roofline plan` plans for one size at a time.');
-    const { gpus, context, batch, dtype, attention, execution, recompute, link = null } = args;
+    const { gpus, context, batch, dtype, attention, execution, recompute, logits, link = null } = args;
     const { machine, records, peak, copy, memory } = args;
     const plan = planOf(await chooseMachine(machine, records), {
-      ...{ model: models[0]!, gpus, context, batch, dtype, attention, execution, recompute },
+      ...{ model: models[0]!, gpus, context, batch, dtype, attention, execution, recompute, logits },
       ...{ perNode: args['nodes-of'] ?? gpus, linkBytesPerSecond: link, given: { peak, copy, memory } },
     });
     const createdAt = new Date().toISOString();

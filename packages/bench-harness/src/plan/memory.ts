@@ -17,9 +17,13 @@ export interface MemoryPlan {
   readonly peak: number;
 }
 
+/** `linearCrossEntropy` makes about so many bytes of logits at a time. */
+const CHUNK_BYTES = 2 ** 30;
+
 /**
  * The bytes of a step of mixed precision with AdamW (ZeRO's 16 bytes a parameter, Rajbhandari et al. 2020, without its copy in
- * low precision, which lives only from forward to backward). `gradientsStay` where they lie in buckets of their own.
+ * low precision, which lives only from forward to backward). `gradientsStay` where they lie in buckets of their own; those of
+ * sharded parameters in a program are updated unit by unit, as they come.
  */
 export function memoryOf(
   layout: Layout,
@@ -32,51 +36,69 @@ export function memoryOf(
   const weights = FLOAT32_BYTES * held;
   const moments = (2 * FLOAT32_BYTES * held) / (shardsMoments ? replicate : 1);
   const casts = setting.dtype === 'float32' || shard > 1 ? 0 : elementBytes(setting.dtype) * held;
-  const { activations, logits } = activationBytes(setting, tensor);
+  const { activations, logits } = activationBytes(layout, setting);
   const buffers = bufferBytes(layout, setting);
-  const [gradients, passing] = [weights, casts + activations + logits];
-  const most = gradientsStay ? gradients + passing : Math.max(gradients, passing);
+  const gradients = goByUnits(layout, setting) ? (FLOAT32_BYTES * units.layer) / (tensor * shard) : weights;
+  const passing = casts + activations + logits;
+  const most =
+    gradientsStay || goByUnits(layout, setting) ? gradients + passing : Math.max(gradients, passing);
   return {
     ...{ weights, casts, gradients, moments, activations, logits, buffers },
     peak: weights + moments + buffers + most,
   };
 }
 
+/** Whether a unit is updated once its gradients are reduced, which then go. */
+function goByUnits({ shard }: Layout, { execution }: StepSetting): boolean {
+  return shard > 1 && execution !== 'eager';
+}
+
 /**
- * What forward saves for backward: of a token and layer both norms' inputs in float32, in the dtype of the products both
- * norms' outputs, queries, keys, values, merged heads, and what the feed-forward network keeps (SwiGLU three of its width); plain attention its weights,
- * flash a float32 for each head. Of what is made again, the layer's input and one layer whole. Logits in the dtype of the products, and
- * once more in float32. What tensor parallel ranks gather they keep: both norms' outputs and the last one's of all their tokens.
+/**
+ * What forward saves for backward: of a token and layer both norms' inputs, in float32, or where parameters are sharded, which are
+ * gathered in the dtype of the products, in that; in it both norms' outputs, queries, keys, values, merged heads, and what the
+ * feed-forward network keeps (SwiGLU three of its width); plain attention its weights, flash a float32 for each head. Of what is
+ * made again, the layer's input and one layer whole. Logits in the dtype of the products, and once more in float32; chunks of them
+ * take no more than so much. What tensor parallel ranks gather they keep: both norms' outputs and the last one's of all their tokens.
  */
-function activationBytes(
-  { shape, context, batch, dtype, attention, recompute }: StepSetting,
-  tensor: number,
-) {
+function activationBytes({ shard, tensor }: Layout, setting: StepSetting) {
+  const { shape, context, batch, dtype, attention, recompute, logits: mode = 'whole' } = setting;
   const { modelDimension: d, feedForwardDimension: ff, layers, heads, vocabularySize } = shape;
   const bytes = elementBytes(dtype);
   const tokens = batch * context;
   const attended = attention === 'plain' ? heads * context * bytes : heads * FLOAT32_BYTES;
   const { queries, keys, hidden, normed } = layerWidths(shape);
   const unturned = normed ? queries + keys : 0;
+  const input = d * (shard > 1 ? bytes : FLOAT32_BYTES);
   const layer =
-    (2 * tensor * d + 2 * queries + 2 * keys + unturned + hidden * ff) * bytes +
-    2 * d * FLOAT32_BYTES +
-    attended;
-  const input = d * FLOAT32_BYTES;
+    (2 * tensor * d + 2 * queries + 2 * keys + unturned + hidden * ff) * bytes + 2 * input + attended;
   const kept = { block: input, 'attention-kept': input + queries * bytes + heads * FLOAT32_BYTES };
   const ofLayers = recompute === 'none' ? layers * layer : layers * kept[recompute] + layer;
   const end = d * (FLOAT32_BYTES + tensor * bytes);
-  const logits = vocabularySize * (bytes + FLOAT32_BYTES);
-  return { activations: tokens * (ofLayers + end), logits: tokens * logits };
+  const logits = tokens * vocabularySize * (bytes + FLOAT32_BYTES);
+  return {
+    activations: tokens * (ofLayers + end),
+    logits: mode === 'chunked' ? Math.min(logits, CHUNK_BYTES) : logits,
+  };
 }
 
-/** Two neighbouring units whole, in the dtype of the products and as float32 gradients; activations of a tensor group. */
-function bufferBytes({ tensor, shard }: Layout, { shape, dtype, batch, context }: StepSetting): number {
+/**
+ * Two neighbouring units whole, in the dtype of the products and as float32 gradients, of which a program has one; activations of a
+ * tensor group.
+ */
+function bufferBytes(layout: Layout, setting: StepSetting): number {
+  const { tensor, shard } = layout;
+  const { shape, dtype, batch, context } = setting;
   const bytes = elementBytes(dtype);
   const { embedding, layer, layers, head } = parameterUnits({ shape, context });
   const pair =
     layers > 1 ? Math.max(2 * layer, layer + Math.max(embedding, head)) : layer + Math.max(embedding, head);
-  const whole = shard > 1 ? ((bytes + FLOAT32_BYTES) * pair) / tensor : 0;
+  // What the head has is gone before the last layer has most.
+  const whole = goByUnits(layout, setting)
+    ? (2 * bytes + FLOAT32_BYTES) * layer
+    : shard > 1
+      ? (bytes + FLOAT32_BYTES) * pair
+      : 0;
   const gathered = tensor > 1 ? 2 * batch * context * tensor * shape.modelDimension * bytes : 0;
-  return whole + gathered;
+  return whole / tensor + gathered;
 }

@@ -2,6 +2,7 @@ import { parameterShapes } from '@roofline/transformer';
 import type { ModelAttention } from '../attention/kinds.ts';
 import type { Execution } from '../execution/kinds.ts';
 import type { BenchmarkDType } from '../measuring/ceilings.ts';
+import type { LogitsMode } from '@roofline/transformer';
 import type { ModelShape } from '../model/shape.ts';
 import type { Recomputation } from './kinds.ts';
 
@@ -16,6 +17,8 @@ export interface StepSetting {
   readonly attention: ModelAttention;
   readonly execution: Execution;
   readonly recompute: Recomputation;
+  /** Whether logits are made for all tokens, or for a chunk at a time with its loss. Default `whole`. */
+  readonly logits?: LogitsMode;
 }
 
 export const FLOAT32_BYTES = 4;

@@ -23,7 +23,8 @@ it('counts parameters and FLOPs as the model does', async () => {
 });
 
 describe("ZeRO's formulas, of four ranks", () => {
-  const held = (name: string) => memoryOf(layoutNamed(name, 4), setting);
+  const held = (name: string, execution: 'eager' | 'compiled' = 'eager') =>
+    memoryOf(layoutNamed(name, 4), { ...setting, execution });
 
   it.each([
     // Bytes a parameter: float32 weights, bfloat16 copies, gradients, two moments.
@@ -39,6 +40,18 @@ describe("ZeRO's formulas, of four ranks", () => {
   it('has two neighbouring units whole where parameters are sharded, in bfloat16 and as float32 gradients', () => {
     expect(held('fully sharded').buffers).toBe((2 + 4) * (2592 + 16_016));
     expect(held('data parallel').buffers).toBe(0);
+  });
+
+  it('has the gradients of one layer at a time where a program updates sharded parameters as they come', () => {
+    const { gradients, buffers, activations, peak, weights, moments, logits } = held(
+      'fully sharded',
+      'compiled',
+    );
+    expect(gradients).toBe((4 * 2592) / 4);
+    expect(buffers).toBe((2 * 2 + 4) * 2592);
+    expect(peak).toBe(weights + moments + gradients + buffers + activations + logits);
+    // Both norms read what is in bfloat16.
+    expect(held('data parallel', 'compiled').activations - activations).toBe(16 * 2 * 2 * 16 * 2);
   });
 
   it('divides both by sharding and by tensor parallelism together', () => {

@@ -48,7 +48,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
   });
 
   it('a process ends by itself, with calls that nothing waits for', async () => {
-    for (let round = 0; round < 5; round++) await isEverySuccessful('natural', 2);
+    for (let round = 0; round < 2; round++) await isEverySuccessful('natural', 2);
   });
 
   it('a rank that wakes up when the others have ended has all that they sent', async () => {

@@ -47,16 +47,27 @@ export function layoutTable(plan: Plan): Table {
 }
 
 function settingWords({ request, planner: { machine } }: Plan): string {
-  const { gpus, perNode, linkBytesPerSecond, context, batch, dtype, attention, execution, recompute } =
-    request;
+  const {
+    gpus,
+    perNode,
+    linkBytesPerSecond,
+    context,
+    batch,
+    dtype,
+    attention,
+    execution,
+    recompute,
+    logits,
+  } = request;
   const network =
     gpus > perNode
       ? ` in nodes of ${perNode}, ${formatNumber(linkBytesPerSecond! / 1e9)} GB/s from each to other nodes`
       : '';
   const again = recompute === 'none' ? '' : `, recomputed: ${recompute}`;
+  const chunks = logits === 'chunked' ? ', logits in chunks' : '';
   return (
     `${request.model.size} on ${gpus} × ${machine.name}${network}; ${batch} × ${context} tokens for each, ${dtype}, ` +
-    `${attention} attention, ${execution}${again}.`
+    `${attention} attention, ${execution}${again}${chunks}.`
   );
 }
 
