@@ -2,12 +2,12 @@ import { ratioOfMedians, summarize } from '../../../measuring/statistics.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import type { ComparedCell } from '../../../report/ratio-chart.ts';
-import { ddpCellParameters } from '../parameters.ts';
+import { ddpCellParameters, isSharded } from '../parameters.ts';
 import type { DdpMeasurement } from './measured.ts';
 
 type Cells = readonly DdpMeasurement[];
 
-/** Our steps compared with those of DistributedDataParallel. */
+/** Our steps compared with PyTorch's. */
 function besidePeer(cells: Cells): ComparedCell[] {
   return measuredOf(cells).flatMap(({ cell, time, result: { times, peer } }) => {
     if (peer?.status !== 'ok') return [];
@@ -27,15 +27,21 @@ export function lead(cells: Cells): Lead | null {
 }
 
 function peerLead(cells: Cells): Lead | null {
+  const peers = new Set(
+    measuredOf(cells).flatMap(({ cell: { mode }, result: { peer } }) =>
+      peer?.status !== 'ok' ? [] : [isSharded(mode) ? 'FSDP2' : 'DistributedDataParallel'],
+    ),
+  );
+  const name = [...peers].join(' and ');
   return ratioLead(
     {
-      ...{ ...common, title: 'A data-parallel step vs DistributedDataParallel' },
+      ...{ ...common, title: `A data-parallel step vs ${name}` },
       caption:
         'Time of a step on the slowest rank, the median, over that of PyTorch; a pale band is the 95 % interval.',
       ...{ ours: 'Roofline', theirs: 'PyTorch' },
     },
     besidePeer(cells),
-    (range) => `A data-parallel step takes ${range} of the time of DistributedDataParallel`,
+    (range) => `A data-parallel step takes ${range} of the time of ${name}`,
   );
 }
 
