@@ -18,6 +18,7 @@ const foldersOf: Readonly<Record<MachineName, readonly string[]>> = {
     ...['h200-compiled-float32', 'h200-compiled-float32-2.7b', 'h200-compiled-steps', 'h200-compiled-2.7b'],
     ...['h200-compiled-peer', 'h200-peers', 'h200-flash', 'h200-flash-float32'],
     ...['h200x2-allreduce', 'h200x2-allgather-reducescatter', 'h200x2-ddp'],
+    'h200x2-fsdp',
   ],
   cpu: ['cpu-float32', 'cpu-allreduce', 'cpu-ddp'],
 };

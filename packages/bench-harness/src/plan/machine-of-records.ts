@@ -139,13 +139,13 @@ function dataParallelStep(record: CellRecord): MeasuredStep {
   const exposedMs =
     localMs && synchronizedMs && median(synchronizedMs.map((ms, step) => ms - localMs[step]!));
   const isWhole = optimizer === 'whole' || ranks === 1;
-  const updateMs = optimizerMs ? median(optimizerMs) : 0;
   return {
     ...{ size, shape, context, batch, dtype, attention, execution, ranks },
     sharing: record.environment.device.type === 'cpu' ? ranks : 1,
     ...{ optimizer, reduction: ranks === 1 ? 'none' : mode, reductions: bucketBytes.length },
     stepMs: rounded(median(times.stepMs)),
-    computationMs: localMs && isWhole ? rounded(median(localMs) + updateMs) : null,
+    // Compiled, gradients of data parallelism are in memory, and those of a model alone need not be.
+    computationMs: localMs && optimizerMs && isWhole ? rounded(median(localMs) + median(optimizerMs)) : null,
     communicationMs: rounded(median(times.communicationMs)),
     exposedMs: exposedMs === null ? 0 : rounded(Math.max(0, exposedMs)),
     peakBytes: Math.max(...memory.map(({ peakBytes }) => peakBytes)),
