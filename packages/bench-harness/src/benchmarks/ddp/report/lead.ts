@@ -2,7 +2,7 @@ import { ratioOfMedians, summarize } from '../../../measuring/statistics.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import type { ComparedCell } from '../../../report/ratio-chart.ts';
-import { ddpCellParameters, isSharded } from '../parameters.ts';
+import { type DdpCell, ddpCellParameters, isSharded, tensorRanksOf } from '../parameters.ts';
 import type { DdpMeasurement } from './measured.ts';
 
 type Cells = readonly DdpMeasurement[];
@@ -21,9 +21,12 @@ const common = {
   named: ['mode', 'execution', 'attention', 'optimizer', 'worldSize', 'size', 'context', 'batch', 'dtype'],
 };
 
-/** Our steps compared with a peer's, else passes with communication compared with those without; null for one rank alone. */
+/**
+ * Our steps compared with a peer's, else passes with communication compared with those without, else divided layers compared
+ * with whole ones; null for one rank alone.
+ */
 export function lead(cells: Cells): Lead | null {
-  return peerLead(cells) ?? communicationLead(cells);
+  return peerLead(cells) ?? communicationLead(cells) ?? divisionLead(cells);
 }
 
 function peerLead(cells: Cells): Lead | null {
@@ -62,5 +65,30 @@ function communicationLead(cells: Cells): Lead | null {
     },
     passes,
     (range) => `With communication a pass takes ${range} of its time without`,
+  );
+}
+
+function divisionLead(cells: Cells): Lead | null {
+  const all = measuredOf(cells);
+  const work = ({ shape, context, dtype, attention, execution, recompute, logits }: DdpCell, batch: number) =>
+    JSON.stringify([shape, context, dtype, attention, execution, recompute, logits, batch]);
+  const ofOneRank = new Map(
+    all.filter(({ cell }) => cell.worldSize === 1).map((each) => [work(each.cell, each.cell.batch), each]),
+  );
+  const divided = all.flatMap(({ cell, result: { times } }): ComparedCell[] => {
+    const alone = ofOneRank.get(work(cell, cell.batch * tensorRanksOf(cell)));
+    if (tensorRanksOf(cell) === 1 || !alone) return [];
+    const theirs = summarize(alone.result.times.stepMs).median;
+    const ratio = ratioOfMedians(times.stepMs, alone.result.times.stepMs);
+    return [{ cell, ours: theirs * ratio.ratio, theirs, ratio }];
+  });
+  return ratioLead(
+    {
+      ...{ ...common, title: 'Steps of divided layers vs those of one rank' },
+      caption: 'Time of a step with as many tokens in all, the median; a pale band is the 95 % interval.',
+      ...{ ours: 'Divided', theirs: 'One rank' },
+    },
+    divided,
+    (range) => `With layers divided over ranks a step takes ${range} of the time of one rank`,
   );
 }
