@@ -203,14 +203,24 @@ export class FullySharded<Model extends ShardableModule> {
     if (!this.#staysForBackward) for (const other of others) other.letGo();
     // A checkpoint runs forward again in the backward pass.
     if (isBackwardRunning()) return this.#use(unit);
-    if (index === 0) this.#order.begin();
-    // What something else than a module has used before, or a pass that ended early has gathered, is not needed any more.
-    if (index === 0) for (const other of others) other.forgetGathered();
+    if (index === 0) this.#begin();
     unit.makeWhole();
     if (!this.#options.prefetch) return;
     if (!isLast) this.#stages[index + 1]!.unit.gather();
     // It stays whole for the backward pass, which comes to another one next.
     else if (isGradEnabled()) this.#order.first?.gather();
+  }
+
+  /**
+   * A forward pass begins. What something else than a module has used before, or a pass that no backward pass has ended has
+   * gathered, may be of parameters that an optimizer has updated since.
+   */
+  #begin(): void {
+    this.#order.begin();
+    for (const unit of this.#units) {
+      unit.forgetGathered();
+      unit.letGo();
+    }
   }
 
   #leave(index: number): void {

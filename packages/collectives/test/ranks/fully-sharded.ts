@@ -22,6 +22,7 @@ import {
   size,
   config,
   Toy,
+  Pair,
   Spare,
   Checkpointed,
   type Loss,
@@ -32,9 +33,11 @@ import {
   numbers,
   valuesOf,
   train,
+  lossAfterStep,
   averageByUnits,
   close,
   models,
+  type AnyModel,
   alike,
   copyParameters,
   sorted,
@@ -44,6 +47,8 @@ import {
 // argument is the place, as `groupOf` takes it, further ones name scenarios; all if there are none.
 
 const chosen = process.argv.slice(3);
+/** Of several units, of which the first and the last are one where weights are tied. */
+const made = { toy: models.toy.make, tied: models.tied.make };
 
 const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
   /** To the last bit, with every way to gather. */
@@ -267,6 +272,21 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     );
     close('accumulation', valuesOf(sharded.wholeGradients()), sorted(expected, sharded), 1e-5);
     sharded.dispose();
+  },
+
+  /** A pass that no backward pass follows leaves the next one nothing of the parameters before a step. */
+  'forward-alone'() {
+    for (const [name, make] of Object.entries({ ...made, pair: () => new Pair() }))
+      for (const options of [{}, { reshardAfterForward: false }, { prefetch: false }]) {
+        const models = [alike(make), alike(make)] as const;
+        copyParameters(models[1], models[0]);
+        const loss = (name === 'tied' ? languageLoss : toyLoss) as Loss<AnyModel>;
+        const [first, second] = models.map((model, i) => {
+          using sharded = fullyShard(model, group, options);
+          return lossAfterStep(model, loss, sgd(sharded), i === 1);
+        });
+        deepStrictEqual(second, first, `${name} ${JSON.stringify(options)}`);
+      }
   },
 
   /** Blocks that are calculated again in the backward pass. */

@@ -46,6 +46,18 @@ export class Spare extends Toy {
   readonly spare = new Linear(6, 6, { device });
 }
 
+/** Of two units. */
+export class Pair extends Module<[ids: Tensor], Tensor> {
+  readonly blocks: readonly [Embedding, Linear] = [
+    new Embedding(11, 6, { device }),
+    new Linear(6, 5, { device }),
+  ];
+
+  protected compute(ids: Tensor): Tensor {
+    return this.blocks[1].forward(this.blocks[0].forward(ids));
+  }
+}
+
 /** Keeps nothing of its blocks for the backward pass. */
 export class Checkpointed extends Toy {
   protected override compute(ids: Tensor): Tensor {
@@ -103,6 +115,21 @@ export function train<Model>(
   );
 }
 
+/** The loss after a step, between which and its backward passes a forward pass may run for itself. */
+export function lossAfterStep<Model>(
+  model: Model,
+  loss: Loss<Model>,
+  optimizer: Stepping,
+  looks: boolean,
+): number {
+  // From the second pass on the order of the backward pass is known.
+  for (const step of [0, 1]) scope(() => loss(model, step, rank).backward());
+  if (looks) scope(() => void loss(model, 2, rank).item());
+  optimizer.step();
+  optimizer.zeroGrad();
+  return scope(() => loss(model, 3, rank).item());
+}
+
 /** Averages a replica's gradients unit by unit with the collectives that sharding has, over memory laid out alike. */
 export function averageByUnits(units: ReturnType<typeof planUnits>): void {
   const alignment = 16;
@@ -150,7 +177,7 @@ export const models = {
   language: { make: () => new TransformerLM(config, { seed: 3, device }), loss: languageLoss as Loss<never> },
   tied: { make: () => new TransformerLM(tied, { seed: 3, device }), loss: languageLoss as Loss<never> },
 } as const;
-export type AnyModel = Toy | TransformerLM;
+export type AnyModel = Toy | Pair | TransformerLM;
 
 /** One rank's model, whose weights are drawn alike on all of them. */
 export function alike(make: () => AnyModel): AnyModel {

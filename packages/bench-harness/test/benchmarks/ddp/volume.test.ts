@@ -33,3 +33,9 @@ it('is what each rank sends, next to what the stages of ZeRO send', () => {
 it('is no table of one rank', () => {
   expect(volumeTable([measured({ worldSize: 1 })])).toEqual([]);
 });
+
+it('leaves out divided layers, whose ranks send activations and no gradients', () => {
+  expect(
+    volumeTable([measured({ mode: 'tensor' }), measured({ mode: 'fsdp-tensor', worldSize: 4 })]),
+  ).toEqual([]);
+});
