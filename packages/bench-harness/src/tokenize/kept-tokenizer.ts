@@ -1,8 +1,17 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { TokenFileMetadata } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
+import { nameInFolder, tokenizersIn } from './open-tokenizer.ts';
 import type { TokenizeSettings, Tokenizer } from './tokenizers.ts';
 
 const configName = 'tokenizer_config.json';
@@ -39,12 +48,19 @@ export function keptTokenizer(folder: string): string {
 }
 
 /**
- * Copies the tokenizer that a file of tokens names into the folder of a training, so that it is there to write with. Gives a sentence where
- * it is not what it was, or null.
+ * Copies the tokenizer that a file of tokens names into the folder of a training, so that it is there to write with. One that is kept already
+ * stays, unless a training begins in the folder with another. Gives a sentence where it is not what it was, or null.
  */
-export function keepTokenizer(metadata: TokenFileMetadata, folder: string): string | null {
+export function keepTokenizer(
+  metadata: TokenFileMetadata,
+  folder: string,
+  { begins }: { readonly begins: boolean },
+): string | null {
   const { tokenizer: file, 'tokenizer.crc32': checksum, endOfText } = metadata;
-  if (file === undefined || existsSync(keptTokenizer(folder))) return null;
+  if (file === undefined) return null;
+  const kept = keptTokenizer(folder);
+  const [there] = tokenizersIn(kept);
+  if (there !== undefined && (!begins || checksumOf(join(kept, there)) === checksum)) return null;
   const problem = !existsSync(file)
     ? 'is not there'
     : checksumOf(file) === checksum
@@ -52,12 +68,17 @@ export function keepTokenizer(metadata: TokenFileMetadata, folder: string): stri
       : 'has been changed';
   if (problem !== null)
     return `The tokenizer of the data, ${file}, ${problem}: \`roofline generate\` will need it by --tokenizer.`;
-  mkdirSync(keptTokenizer(folder), { recursive: true });
-  copyFileSync(file, join(keptTokenizer(folder), basename(file)));
   const config = join(dirname(file), configName);
   const fields = existsSync(config) ? (JSON.parse(readFileSync(config, 'utf8')) as object) : {};
-  const kept = { ...fields, ...(endOfText !== undefined && { eos_token: endOfText }) };
-  writeFileSync(join(keptTokenizer(folder), configName), JSON.stringify(kept, null, 2));
+  // It appears when all of it is there: a run that is killed meanwhile keeps none.
+  const part = `${kept}.part`;
+  rmSync(part, { recursive: true, force: true });
+  mkdirSync(part, { recursive: true });
+  copyFileSync(file, join(part, nameInFolder(file)));
+  const withEnd = { ...fields, ...(endOfText !== undefined && { eos_token: endOfText }) };
+  writeFileSync(join(part, configName), JSON.stringify(withEnd, null, 2));
+  rmSync(kept, { recursive: true, force: true });
+  renameSync(part, kept);
   return null;
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { UsageError } from '../errors.ts';
 import { libraryTokenizer } from './library-tokenizer.ts';
 import { tiktokenEndOfText, tokenizerOfRanks } from './tiktoken-ranks.ts';
@@ -49,8 +49,13 @@ function fileOf(named: string): string {
   );
 }
 
+/** The name under which a folder holds a tokenizer's file: that of ranks says what they are of. */
+export function nameInFolder(file: string): string {
+  return file.endsWith(ranksEnding) ? basename(file) : jsonName;
+}
+
 /** The names of tokenizers in a folder, the one to take first. */
-function tokenizersIn(folder: string): string[] {
+export function tokenizersIn(folder: string): string[] {
   if (existsSync(join(folder, jsonName))) return [jsonName];
   if (!existsSync(folder)) return [];
   return readdirSync(folder).filter((name) => name.endsWith(ranksEnding));

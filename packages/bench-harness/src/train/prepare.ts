@@ -59,7 +59,8 @@ export async function prepareTraining(
   progress.clear();
   if (checkpoint !== null) tellHowItGoesOn(checkpoint, changes);
   if (backend !== null) tellRanks(settings, backend);
-  const ofTokenizer = source instanceof TokenFile ? keepTokenizer(source.metadata, folder) : null;
+  const begins = checkpoint === null;
+  const ofTokenizer = source instanceof TokenFile ? keepTokenizer(source.metadata, folder, { begins }) : null;
   if (ofTokenizer !== null) tellSentence(ofTokenizer);
   const ofSchedule = scheduleInWords(settings);
   if (ofSchedule !== null) tellSentence(ofSchedule);

@@ -92,6 +92,43 @@ async function resume(mode: (typeof modes)[number], from: Mode, expected: readon
   if (from === mode && existsSync(lossesFile(mode))) deepStrictEqual(losses, readLosses(lossesFile(mode)));
 }
 
+/**
+ * Frozen parameters have no moments, whether the optimizer has them or not: one process goes on from the file of the ranks, and they
+ * from its own.
+ */
+async function goOnFrozen(isOptimized: boolean): Promise<void> {
+  const freeze = (model: TransformerLM) => {
+    const frozen = [model.tokenEmbeddings.weight, model.lnFinal.weight];
+    for (const weight of frozen) weight.requiresGrad_(false);
+    return frozen;
+  };
+  const optimizerOf = (parameters: Iterable<Tensor>) =>
+    new AdamW([...parameters].filter(({ requiresGrad }) => isOptimized || requiresGrad));
+  const make = (mode: 'alone' | 'fsdp') => {
+    const model = new TransformerLM({ ...smallModel, layers: 1 }, { seed: 3, device });
+    freeze(model);
+    const shared = mode === 'alone' ? {} : { rank, ranks };
+    const data = new TokenLoader(tokens, { batch: 4, contextLength: 8, device, ...shared });
+    const parallel = mode === 'alone' ? undefined : fullyShard(model, group);
+    const optimizer = optimizerOf((parallel ?? model).parameters());
+    return { model, data, optimizer, ...(parallel && { parallel }) };
+  };
+  const steps = ({ model, ...parts }: ReturnType<typeof make>, from: number) =>
+    [...fit(model, { ...parts, from, steps: from + 1 })].map(({ loss }) => loss);
+  const path = join(folder, `frozen-${isOptimized}.safetensors`);
+  const [sharded, alone] = [make('fsdp'), make('alone')];
+  for (const parts of [sharded, alone]) steps(parts, 0);
+  await saveTrainingOnRanks(path, { ...sharded, parallel: sharded.parallel! }, { step: 1 });
+  const one = make('alone');
+  deepStrictEqual(loadTraining(path, one).step, 1);
+  if (rank === 0) saveTraining(`${path}.alone`, alone, { step: 1 });
+  await group.allGatherObject(null);
+  const again = make('fsdp');
+  await loadTrainingOnRanks(`${path}.alone`, { ...again, parallel: again.parallel! });
+  const expected = steps(alone, 1);
+  for (const parts of [sharded, one, again]) expectClose(steps(parts, 1), expected);
+}
+
 const alone = partsOf('alone');
 if (action === 'begin') {
   const first = train('alone', alone, 0, saved);
@@ -100,6 +137,7 @@ if (action === 'begin') {
     writeFileSync(join(folder, 'alone.json'), JSON.stringify(train('alone', alone, saved, steps)));
   }
   for (const mode of modes) await begin(mode, first);
+  for (const isOptimized of [false, true]) await goOnFrozen(isOptimized);
 } else {
   const expected = readLosses(join(folder, 'alone.json'));
   for (const mode of modes) await resume(mode, mode, expected);

@@ -87,9 +87,14 @@ export function loadParts(
   stored: StoredStates,
 ): void {
   const ordered = inOrder(optimizer, parts);
+  const names = new Set(stored.names);
   const whats = [...new Set(stored.names.flatMap((name) => whatOf(name) ?? []))];
+  // Parameters that have made no step have none; whether that may be, the optimizer tells.
+  const isStored = ({ name }: Part) => whats.some((what) => names.has(nameOf(what, name)));
   const wanted = ordered.flatMap((part, i) =>
-    part ? whats.map((what) => ({ key: `${what}.${i}`, name: nameOf(what, part.name), part })) : [],
+    part && isStored(part)
+      ? whats.map((what) => ({ key: `${what}.${i}`, name: nameOf(what, part.name), part }))
+      : [],
   );
   const complaints = wanted.map(({ name, part }) => stored.misfit(name, part));
   refuseMisfits(

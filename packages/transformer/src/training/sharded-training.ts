@@ -46,7 +46,7 @@ interface ShardedParts extends Omit<TrainingParts, 'optimizer'> {
 interface OptimizerShare {
   /** The names of the parameters of each group. */
   readonly groups: readonly (readonly string[])[];
-  /** Such as `exp_avg`. */
+  /** The names of its moments, as `nameOf` makes them. */
   readonly tensors: readonly string[];
   readonly texts: StateTexts;
 }
@@ -59,9 +59,11 @@ export async function saveShardedTraining(
   const { group } = parallel;
   const shares = optimizer ? await group.allGatherObject(shareOf(parallel, optimizer)) : [];
   const numbers = numbersOf(parallel, shares);
-  const whats = [...new Set(shares.flatMap(({ tensors }) => tensors))];
+  // Parameters that have made no step, such as frozen ones, have none.
+  const moments = new Set(shares.flatMap(({ tensors }) => tensors));
+  const whats = [...new Set([...moments].flatMap((name) => whatOf(name) ?? []))];
   await together(group, 'saveTrainingOnRanks', () => {
-    const wholes = wholesOf(parallel, optimizer, whats);
+    const wholes = wholesOf(parallel, optimizer, whats, moments);
     try {
       if (group.rank > 0) return;
       const metadata = metadataOf(others, place, optimizer && numberedTexts(shares, numbers));
@@ -74,7 +76,9 @@ export async function saveShardedTraining(
       const sources = [
         ...shapes.map(([name, shape]) => sourceOf(`model.${name}`, shape)),
         ...whats.flatMap((what) =>
-          shapes.map(([name, shape]) => sourceOf(`optimizer.${what}.${numbers.get(name)!}`, shape)),
+          shapes
+            .filter(([name]) => moments.has(nameOf(what, name)))
+            .map(([name, shape]) => sourceOf(`optimizer.${what}.${numbers.get(name)!}`, shape)),
         ),
       ];
       writeSafetensors(path, sources, metadata);
@@ -85,11 +89,12 @@ export async function saveShardedTraining(
   });
 }
 
-/** All parameters whole, one after the other, then the moments of each kind. */
+/** All parameters whole, one after the other, then the moments of each kind that there are. */
 function* wholesOf(
   parallel: ShardedTraining,
   optimizer: GroupedPartOptimizer | undefined,
   whats: readonly string[],
+  moments: ReadonlySet<string>,
 ): Generator<Tensor, void> {
   for (const [, parameter] of parallel.wholeParameters()) yield parameter;
   if (!optimizer) return;
@@ -97,7 +102,8 @@ function* wholesOf(
   try {
     for (const what of whats) {
       const ofPart = ({ name }: Part) => tensors.get(nameOf(what, name))?.tensor ?? null;
-      for (const [, moment] of parallel.wholesOf(ofPart)) yield moment;
+      for (const [name, moment] of parallel.wholesOf(ofPart))
+        if (moments.has(nameOf(what, name))) yield moment;
     }
   } finally {
     for (const { tensor } of tensors.values()) tensor.dispose();
@@ -117,7 +123,7 @@ function shareOf(parallel: ShardedTraining, optimizer: GroupedPartOptimizer): Op
       groups: optimizer.groups.map(({ parameters }) =>
         [...parameters].flatMap((leaf) => nameOfLeaf.get(leaf) ?? []),
       ),
-      tensors: [...new Set([...tensors.keys()].flatMap((name) => whatOf(name) ?? []))],
+      tensors: [...tensors.keys()],
       texts,
     };
   });
@@ -188,9 +194,13 @@ function byNames(
   numbers: ReadonlyMap<string, number>,
 ): StoredStates {
   const numbered = new Map<string, string>();
+  const there = new Set(stored.names);
   const whats = new Set(stored.names.flatMap((name) => /^optimizer\.(.*)\.\d+$/.exec(name)?.[1] ?? []));
   for (const what of whats)
-    for (const [name, number] of numbers) numbered.set(nameOf(what, name), `optimizer.${what}.${number}`);
+    for (const [name, number] of numbers) {
+      const key = `optimizer.${what}.${number}`;
+      if (there.has(key)) numbered.set(nameOf(what, name), key);
+    }
   const common: Record<string, string> = {};
   const ofParameters: Record<string, Record<string, unknown>> = {};
   for (const [key, text] of Object.entries(optimizer)) {
@@ -202,7 +212,7 @@ function byNames(
   return {
     names: [...numbered.keys()],
     texts: () => [JSON.stringify(texts)],
-    misfit: (name, place) => stored.misfit(numbered.get(name)!, place),
+    misfit: (name, place) => stored.misfit(numbered.get(name) ?? name, place),
     read: (name, place, target) => stored.read(numbered.get(name)!, place, target),
   };
 }
