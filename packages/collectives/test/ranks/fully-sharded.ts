@@ -47,8 +47,6 @@ import {
 // argument is the place, as `groupOf` takes it, further ones name scenarios; all if there are none.
 
 const chosen = process.argv.slice(3);
-/** Of several units, of which the first and the last are one where weights are tied. */
-const made = { toy: models.toy.make, tied: models.tied.make };
 
 const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
   /** To the last bit, with every way to gather. */
@@ -274,16 +272,17 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     sharded.dispose();
   },
 
-  /** A pass that no backward pass follows leaves the next one nothing of the parameters before a step. */
+  /** A pass that no backward pass follows leaves the next one nothing of the parameters before a step; tied, two units are one. */
   'forward-alone'() {
-    for (const [name, make] of Object.entries({ ...made, pair: () => new Pair() }))
+    const { toy, tied } = models;
+    const cases = { toy, tied, pair: { ...toy, make: () => new Pair() } };
+    for (const [name, { make, loss }] of Object.entries(cases))
       for (const options of [{}, { reshardAfterForward: false }, { prefetch: false }]) {
-        const models = [alike(make), alike(make)] as const;
-        copyParameters(models[1], models[0]);
-        const loss = (name === 'tied' ? languageLoss : toyLoss) as Loss<AnyModel>;
-        const [first, second] = models.map((model, i) => {
+        const pair = [alike(make), alike(make)] as const;
+        copyParameters(pair[1], pair[0]);
+        const [first, second] = pair.map((model, i) => {
           using sharded = fullyShard(model, group, options);
-          return lossAfterStep(model, loss, sgd(sharded), i === 1);
+          return lossAfterStep(model, loss as Loss<AnyModel>, sgd(sharded), i === 1);
         });
         deepStrictEqual(second, first, `${name} ${JSON.stringify(options)}`);
       }
