@@ -4,21 +4,21 @@
 # Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter, -ddp, -ddp-compiled and -tensor. Every step has a time limit, and those
 # after one that fails run nevertheless; the last lines say which failed. All steps, in their order, if none is named:
 #
-#   nccl         every collective and dtype                                                             40 s
-#   ops          collectives as ops, eager and compiled                                          not timed yet
-#   ddp-small    data-parallel steps of a small model; where they hang, the stacks of all processes     30 s
-#   equality     data parallelism and the sharded optimizer are what one rank does                      90 s
-#   faults       20 kills of eager and of compiled ranks, late ranks, mismatches, ranks that exit not timed yet
-#   allreduce    all-reduce of 1 MB to 1 GB next to PyTorch's                                           90 s
-#   collectives  all-gather and reduce-scatter likewise                                                 160 s
-#   ddp          xl in bfloat16, the three modes next to PyTorch's DistributedDataParallel              180 s
-#   compiled     overlap of xl at context 512, eager and compiled, on one GPU and on all          not timed yet
-#   tensor       layers divided over the ranks are one rank's; 2.7b at context 512 on one GPU and on all  not timed yet
-#   zero         the same with AdamW's state split over the ranks: memory by rank                       60 s
-#   fsdp         compiled steps of sharded parameters do what eager ones do                             90 s
-#   fsdp-2.7b    2.7b at context 512, compiled: parameters sharded and on each rank: time and memory    120 s
-#   fsdp-8b      8b, 32,768 tokens a GPU, within 69 GiB, then PyTorch's FSDP2, compiled (needs 141 GB)  300 s
-#   fsdp-faults  20 ranks killed in the middle of gathers and of replays of sharded steps         not timed yet
+#   nccl         every collective and dtype                                                              15 s
+#   ops          collectives as ops, eager and compiled                                                  30 s
+#   ddp-small    data-parallel steps of a small model; where they hang, the stacks of all processes      30 s
+#   equality     data parallelism and the sharded optimizer are what one rank does                       25 s
+#   faults       20 kills of eager and of compiled ranks, late ranks, mismatches, ranks that exit        95 s
+#   allreduce    all-reduce of 1 MB to 1 GB next to PyTorch's                                            90 s
+#   collectives  all-gather and reduce-scatter likewise                                                  160 s
+#   ddp          xl in bfloat16, the three modes next to PyTorch's DistributedDataParallel               180 s
+#   compiled     overlap of xl at context 512, eager and compiled, on one GPU and on all                 90 s
+#   tensor       layers divided over the ranks are one rank's; 2.7b at context 512 on one GPU and on all not timed yet
+#   zero         the same with AdamW's state split over the ranks: memory by rank                        60 s
+#   fsdp         compiled steps of sharded parameters do what eager ones do                              90 s
+#   fsdp-2.7b    2.7b at context 512, compiled: parameters sharded and on each rank: time and memory     30 s
+#   fsdp-8b      8b, 32,768 tokens a GPU, within 69 GiB, then PyTorch's FSDP2, compiled (needs 141 GB)   150 s
+#   fsdp-faults  20 ranks killed in the middle of gathers and of replays of sharded steps                80 s
 #
 # In an unpacked bundle (`roofline bundle`), into which this script is copied as scripts/several-gpus.sh, it runs what the bundle
 # has; ROOFLINE names another command for `roofline`.

@@ -117,9 +117,10 @@ export const studyItems: readonly Item[] = [
     item: 'leaderboard of 2026: a whole step of 8B on two GPUs',
     in: 'handout',
     commands: [
-      'ddp --backend nccl --size 8b --context 32768 --batch 1 --dtype bfloat16 --recompute block --logits chunked --mode fsdp --nproc 2',
+      'ddp --backend nccl --size 8b --context 32768 --batch 1 --dtype bfloat16 --attention flash --execution compiled --recompute attention-kept --logits chunked --memory-budget 69GiB --mode fsdp --nproc 2',
     ],
-    lacks: 'not recorded on two GPUs yet; [on one](results/h200-8b/report.md)',
+    lacks:
+      'a page of its own: [on two GPUs](results/h200x2-models/report.md), and [on one](results/h200-8b/report.md)',
   },
 ];
 
