@@ -5,7 +5,7 @@ import { countedBytes } from '../benchmarks/allreduce/operations.ts';
 import { collectiveCell } from '../benchmarks/allreduce/parameters.ts';
 import { mainOf, sidesOf } from '../benchmarks/allreduce/report/measured.ts';
 import { collectiveResult } from '../benchmarks/allreduce/result.ts';
-import { ddpCell } from '../benchmarks/ddp/parameters.ts';
+import { type DdpCell, ddpCell } from '../benchmarks/ddp/parameters.ts';
 import { ddpResult } from '../benchmarks/ddp/result.ts';
 import { flashResult } from '../benchmarks/flash/result.ts';
 import { e2eCell } from '../benchmarks/e2e/parameters.ts';
@@ -13,6 +13,7 @@ import { e2eResult } from '../benchmarks/e2e/result.ts';
 import { readable } from '../benchmarks/readable.ts';
 import { UsageError } from '../errors.ts';
 import { summarize } from '../measuring/statistics.ts';
+import { noBudget } from '../memory-saving/kinds.ts';
 import { deviceIdentity } from '../records/environment.ts';
 import { canonicalJson, type Json } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
@@ -25,7 +26,8 @@ const median = (samples: readonly number[]) => summarize(samples).median;
 const rounded = (value: number) => Number(value.toPrecision(6));
 
 /**
- * What the records of `e2e`, `ddp`, `allreduce` and `flash` say of a machine; others are left out. Of steps and calls that were
+ * What the records of `e2e`, `ddp`, `allreduce` and `flash` say of a machine; others are left out, and steps that
+ * make activations again or logits in chunks, which have other work than those that calibrate plans. Of steps and calls that were
  * measured several times the latest counts, of ceilings the median. Throws a UsageError for records of several devices,
  * and where no ceilings are among them.
  */
@@ -104,11 +106,11 @@ function read<Cell, Result>(
 }
 
 function stepsOf(record: CellRecord): MeasuredStep[] {
-  if (record.benchmark === 'ddp') return [dataParallelStep(record)];
+  if (record.benchmark === 'ddp') return dataParallelSteps(record);
   if (record.benchmark !== 'e2e') return [];
   const { cell, result } = read(record, { name: 'e2e', cell: e2eCell, result: e2eResult });
   const { mode, size, shape, context, batch, dtype, attention, execution } = cell;
-  if (mode !== 'train-step') return [];
+  if (mode !== 'train-step' || savesMemory(cell)) return [];
   const { deviceMs, memory } = result;
   const stepMs = rounded(median(deviceMs));
   return [
@@ -120,8 +122,17 @@ function stepsOf(record: CellRecord): MeasuredStep[] {
   ];
 }
 
-function dataParallelStep(record: CellRecord): MeasuredStep {
+function savesMemory({
+  recompute,
+  logits,
+  memoryBudget,
+}: Pick<DdpCell, 'recompute' | 'logits' | 'memoryBudget'>): boolean {
+  return recompute !== 'none' || logits !== 'whole' || memoryBudget !== noBudget;
+}
+
+function dataParallelSteps(record: CellRecord): MeasuredStep[] {
   const { cell, result } = read(record, { name: 'ddp', cell: ddpCell, result: ddpResult });
+  if (savesMemory(cell)) return [];
   const { times, memory, bucketBytes } = result;
   const {
     size,
@@ -139,7 +150,7 @@ function dataParallelStep(record: CellRecord): MeasuredStep {
   const exposedMs =
     localMs && synchronizedMs && median(synchronizedMs.map((ms, step) => ms - localMs[step]!));
   const isWhole = optimizer === 'whole' || ranks === 1;
-  return {
+  const step: MeasuredStep = {
     ...{ size, shape, context, batch, dtype, attention, execution, ranks },
     sharing: record.environment.device.type === 'cpu' ? ranks : 1,
     ...{ optimizer, reduction: ranks === 1 ? 'none' : mode, reductions: bucketBytes.length },
@@ -150,6 +161,7 @@ function dataParallelStep(record: CellRecord): MeasuredStep {
     exposedMs: exposedMs === null ? 0 : rounded(Math.max(0, exposedMs)),
     peakBytes: Math.max(...memory.map(({ peakBytes }) => peakBytes)),
   };
+  return [step];
 }
 
 /** Of our flash attention under a causal mask, for each head dimension and dtype. */

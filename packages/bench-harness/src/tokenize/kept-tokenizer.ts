@@ -49,7 +49,7 @@ export function keptTokenizer(folder: string): string {
 
 /**
  * Copies the tokenizer that a file of tokens names into the folder of a training, so that it is there to write with. One that is kept already
- * stays, unless a training begins in the folder with another. Gives a sentence where it is not what it was, or null.
+ * stays, unless a training begins in the folder with another, or with bytes. Gives a sentence where it is not what it was, or null.
  */
 export function keepTokenizer(
   metadata: TokenFileMetadata,
@@ -57,8 +57,11 @@ export function keepTokenizer(
   { begins }: { readonly begins: boolean },
 ): string | null {
   const { tokenizer: file, 'tokenizer.crc32': checksum, endOfText } = metadata;
-  if (file === undefined) return null;
   const kept = keptTokenizer(folder);
+  if (file === undefined) {
+    if (begins) rmSync(kept, { recursive: true, force: true });
+    return null;
+  }
   const [there] = tokenizersIn(kept);
   if (there !== undefined && (!begins || checksumOf(join(kept, there)) === checksum)) return null;
   const problem = !existsSync(file)

@@ -60,7 +60,7 @@ export async function prepareTraining(
   if (checkpoint !== null) tellHowItGoesOn(checkpoint, changes);
   if (backend !== null) tellRanks(settings, backend);
   const begins = checkpoint === null;
-  const ofTokenizer = source instanceof TokenFile ? keepTokenizer(source.metadata, folder, { begins }) : null;
+  const ofTokenizer = keepTokenizer(source instanceof TokenFile ? source.metadata : {}, folder, { begins });
   if (ofTokenizer !== null) tellSentence(ofTokenizer);
   const ofSchedule = scheduleInWords(settings);
   if (ofSchedule !== null) tellSentence(ofSchedule);

@@ -31,6 +31,12 @@ it('keeps the latest of steps that were measured several times, and the median o
   });
 });
 
+it('leaves out steps that make activations again, or logits in chunks', () => {
+  const savings = [{ recompute: 'block' }, { logits: 'chunked' }, { memoryBudget: '1GiB' }] as const;
+  const records = savings.map((saving) => toyRecord({ ...saving, context: 64 }));
+  expect(machineOf([toyRecord(), ...records]).steps.map(({ context }) => context)).toEqual([16]);
+});
+
 it('refuses records of several devices, of none that succeeded, without ceilings, and of another version', () => {
   const device = { ...toyEnvironment.device, type: 'cuda' as const, name: 'another' };
   const elsewhere = { environment: { ...toyEnvironment, device } };

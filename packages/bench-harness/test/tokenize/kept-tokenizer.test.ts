@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { keepTokenizer, keptTokenizer, tokenizerMetadata } from '../../src/tokenize/kept-tokenizer.ts';
@@ -41,9 +41,18 @@ it('keeps that of the data with which a training begins, in place of one that an
   expect(sizeOfKept()).toBe(701);
   expect(keepTokenizer(one, training, { begins: true })).toBe(null);
   expect(sizeOfKept()).toBe(601);
+  expect(keepTokenizer({}, training, { begins: false })).toBe(null);
+  expect(sizeOfKept()).toBe(601);
   // One that tokens were made by where it is kept stays.
   const kept = keptTokenizer(training);
   const metadata = tokenizerMetadata({ tokenizer: openTokenizer(kept), endOfText: null });
   expect(keepTokenizer(metadata, training, { begins: true })).toBe(null);
   expect(sizeOfKept()).toBe(601);
+});
+
+it('is gone where a training by bytes begins', () => {
+  const { training, one } = prepared();
+  keepTokenizer(one, training, { begins: true });
+  expect(keepTokenizer({}, training, { begins: true })).toBe(null);
+  expect(existsSync(keptTokenizer(training))).toBe(false);
 });

@@ -253,7 +253,8 @@ export class FullySharded<Model extends ShardableModule> {
  *     const sharded = fullyShard(model, group, { computeDtype: 'bfloat16' });
  *     const optimizer = new AdamW(sharded.parameters(), { learningRate: 3e-4 });
  *
- * Parameters of the model that are used elsewhere than in its modules are gathered too, on all ranks alike. Throws a RooflineError
+ * Parameters of the model that are used elsewhere than in its modules are gathered too, on all ranks alike, and stay as they are then until
+ * the next forward pass: `wholeParameters` has those of after a step. Throws a RooflineError
  * for what is not a model, is sharded already, or has no parameters, a DTypeError for parameters that are not float32, and a
  * CollectiveError where the ranks' models or options differ. A collective.
  */

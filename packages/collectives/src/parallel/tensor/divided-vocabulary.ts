@@ -102,7 +102,7 @@ export class DividedVocabulary {
       this.#sumOfLosses(linear(x, weight), targets);
     if (logits === 'whole') return div(sumOf(x, weight, targets), count);
     const step = Math.max(1, Math.floor(chunkBytes / (this.#own * Float32Array.BYTES_PER_ELEMENT)));
-    const starts = Array.from({ length: Math.ceil(rows / step) }, (_, i) => i * step);
+    const starts = Array.from({ length: Math.max(1, Math.ceil(rows / step)) }, (_, i) => i * step);
     const sums = starts.map((from) => {
       const chunk = (of: Tensor) => slice(of, 0, from, Math.min(rows, from + step));
       return checkpoint(sumOf, chunk(x), weight, chunk(targets));
