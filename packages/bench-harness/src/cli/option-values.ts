@@ -1,7 +1,7 @@
 import { normalize } from 'node:path';
 import type { z } from 'zod';
-import { UsageError } from '../errors.ts';
 import { nearestOf } from '@roofline/cuda/host';
+import { UsageError } from '../errors.ts';
 
 /** What yargs hands to `coerce`: a flag given twice is an array. */
 type Given = string | readonly string[];

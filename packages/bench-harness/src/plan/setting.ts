@@ -1,8 +1,7 @@
-import { parameterShapes } from '@roofline/transformer';
+import { type LogitsMode, parameterShapes } from '@roofline/transformer';
 import type { ModelAttention } from '../attention/kinds.ts';
 import type { Execution } from '../execution/kinds.ts';
 import type { BenchmarkDType } from '../measuring/ceilings.ts';
-import type { LogitsMode } from '@roofline/transformer';
 import type { ModelShape } from '../model/shape.ts';
 import type { Recomputation } from './kinds.ts';
 

@@ -31,7 +31,7 @@ export interface HeldParameters {
 
 /**
  * FLOPs of products and attention, and the bytes of everything else, each tensor that must exist written once and read by
- * whoever needs it. A token and layer move 8 d elements of norms and residuals, queries and keys twice for RoPE, and 3 d_ff of SwiGLU
+ * each op that needs it. A token and layer move 8 d elements of norms and residuals, queries and keys twice for RoPE, and 3 d_ff of SwiGLU
  * forward, all in all 12 d + 3 d_ff of as many heads of keys as of queries, and 14 d + 5 d_ff backward; plain attention moves each
  * score 4 and 6 times; logits move twice and 4 times.
  */

@@ -1,5 +1,6 @@
 import { killTree, spawnWithLifeline } from '@roofline/collectives/spawn-with-lifeline';
 import type { ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { ifPossible } from '../attempt.ts';
@@ -8,7 +9,6 @@ import { cellProgram } from '../paths.ts';
 import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcome.ts';
 import { cellEvent, EVENT_DESCRIPTOR, type CellEvent, type CellJob } from './cell-protocol.ts';
 import { afterMs } from './timer.ts';
-import { readFileSync } from 'node:fs';
 
 export interface CellProcessOptions {
   /** After this many milliseconds the process and all it started are killed. Default: never. */

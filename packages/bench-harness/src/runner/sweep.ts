@@ -142,8 +142,8 @@ export async function runSweep<
       if (!hasTimeFor(cell)) continue;
       observer.cellStarted?.(benchmark.describe(cell), index + 1);
       const goesOn = isShared && benchmark.sharesProcess?.(cell, settings) === true;
-      const process = await processes.next(goesOn);
-      const record = await measureCell(benchmark, { cell, key, settings, goesOn }, process, options);
+      const cellProcess = await processes.next(goesOn);
+      const record = await measureCell(benchmark, { cell, key, settings, goesOn }, cellProcess, options);
       if (record === null) break;
       writeError = append(folder, record);
       records.set(key, record);
@@ -182,15 +182,15 @@ type ResultOf = { readonly name: string; readonly result: z.ZodType };
 async function measureCell<Parameters>(
   benchmark: ResultOf,
   { cell, key, settings, goesOn }: { cell: JsonObject; key: string; settings: JsonObject; goesOn: boolean },
-  process: CellProcess,
+  cellProcess: CellProcess,
   { environment, ceilings, timeoutMs, signal, observer, task = benchmark.name }: SweepOptions<Parameters>,
 ): Promise<CellRecord | null> {
   const startedAt = new Date();
   const throttling = await watchThrottling(environment.device);
   const otherWork = watchOtherWork();
   const start = performance.now();
-  const cellsBefore = process.jobsDone;
-  const ended = await process.run(
+  const cellsBefore = cellProcess.jobsDone;
+  const ended = await cellProcess.run(
     { task, parameters: cell, settings, deviceLabel: environment.device.label, goesOn },
     {
       timeoutMs: timeoutMs ?? null,

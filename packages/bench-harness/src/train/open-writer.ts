@@ -16,7 +16,7 @@ import { hasTokenizer, openTokenizer } from '../tokenize/open-tokenizer.ts';
 import { type Tokenizer, bytesTokenizer } from '../tokenize/tokenizers.ts';
 import { findCheckpoint } from './run-folder.ts';
 
-/** A model that writes texts, and how it does unless it is told otherwise. */
+/** A model that writes texts, and its defaults for that. */
 export interface Writer {
   readonly model: TransformerLM;
   readonly tokenizer: Tokenizer;

@@ -56,7 +56,7 @@ export class TrainingParts implements Disposable {
     return {
       ...{ data, optimizer, scaler, schedule, accumulate, dtype },
       ...(this.#parallel && { parallel: this.#parallel }),
-      // Without a limit the norm is still known, by which a training that goes wrong is told.
+      // Without a limit the norm is still measured: it shows a training that goes wrong.
       clip: (parameters: Iterable<Tensor>) => clipGradientNorm(parameters, clip || Infinity, ranks),
       compile: execution !== 'eager' && { autotune: execution === 'autotuned' },
     };

@@ -25,7 +25,7 @@ export class TokenFile implements TokenSource {
   readonly vocabularySize: number;
   readonly length: number;
   readonly fingerprint: string;
-  /** What `writeTokens` was told of them; empty where that was nothing. */
+  /** What was given to `writeTokens` as metadata; empty if nothing was. */
   readonly metadata: TokenFileMetadata;
   readonly #openedAs: string;
   /** Null once it is closed: its number may then be that of another file. */

@@ -48,7 +48,7 @@ export interface RankTrainingParts extends Omit<TrainingParts, 'optimizer'> {
 }
 
 /**
- * `saveTraining` of ranks that train together: one file, the same whatever the ranks are and whoever holds what, which rank 0 writes.
+ * `saveTraining` of ranks that train together: one file, the same for any number of ranks and any division of the state, which rank 0 writes.
  * `loadTraining` of one process reads it, and `loadTrainingOnRanks` of any number of ranks. A collective: all ranks call it, between
  * two steps. No rank ever holds more of a sharded model than a unit. Throws on all ranks what fails on one; the file before is then
  * as it was.
