@@ -138,8 +138,10 @@ function softmaxBackwardOp({
       kind: 'onnx',
       build: (graph, [dy, y]) => {
         const sum = (value: OnnxValue) => sumNode(graph, value, [value.shape.length - 1], true);
-        const dx = backward(graph, dy!, y!, sum);
-        return [isCausal ? lowerTriangle(graph, dx, diagonalOf(y!.shape)) : dx];
+        if (!isCausal) return [backward(graph, dy!, y!, sum)];
+        // What is masked is neither read nor more than zero, whatever stands there or in the rest of its row.
+        const seen = (value: OnnxValue) => lowerTriangle(graph, value, diagonalOf(y!.shape));
+        return [seen(backward(graph, seen(dy!), y!, sum))];
       },
     },
   });

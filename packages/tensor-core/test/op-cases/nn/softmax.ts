@@ -212,6 +212,16 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
       });
     });
 
+    it('reads nothing of what is masked of a gradient, and gives it zeros', () => {
+      t.scope(() => {
+        const x = tensorOf([1, 2, 3, 1, 1, 1, 1, 1, 1], [3, 3], 'float32', open()).requiresGrad_();
+        const dy = tensorOf([1, NaN, Infinity, NaN, 1, NaN, 1, 1, 1], [3, 3], 'float32', open());
+        causal(x).backward(dy);
+        // The second row has NaN where it sees it.
+        expect(x.grad!.toFlatArray()).toEqual([0, 0, 0, NaN, NaN, 0, 0, 0, 0]);
+      });
+    });
+
     it('has the gradient that finite differences show', () => {
       t.scope(() => {
         expectFiniteDifferences(causal, [sample([2, 3, 4], { dtype: 'float64', seed: 5 }, open())]);
