@@ -1,6 +1,7 @@
 // The program of a cell's process: a job in, progress and its result out, job after job. See runner/cell-protocol.ts.
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { killTree } from '@roofline/collectives/spawn-with-lifeline';
 import type { CellError } from './records/record.ts';
 import { sendEvent, type CellJob } from './runner/cell-protocol.ts';
 import { loadTask } from './benchmarks/tasks.ts';
@@ -11,7 +12,7 @@ process.on('uncaughtException', fail);
 const input = createInterface({ input: process.stdin });
 input.on('line', (line) => void run(JSON.parse(line) as CellJob).catch(fail));
 // The runner has no other job, or is gone.
-input.once('close', () => process.exit(0));
+input.once('close', endWithGroup);
 
 async function run(job: CellJob): Promise<void> {
   const task = await loadTask(job.task);
@@ -26,8 +27,19 @@ async function run(job: CellJob): Promise<void> {
 }
 
 function fail(thrown: unknown): never {
-  sendEvent({ type: 'error', error: describeError(thrown) });
+  try {
+    sendEvent({ type: 'error', error: describeError(thrown) });
+  } catch {
+    // The runner is gone.
+    endWithGroup();
+  }
   process.exit(1);
+}
+
+/** Ends this process and all that the cells started: a runner that is gone cannot do it once this one has ended. */
+function endWithGroup(): never {
+  process.on('exit', () => killTree(process.pid));
+  process.exit();
 }
 
 function describeError(thrown: unknown): CellError {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readResultsFile } from '../../src/records/results-file.ts';
 import { runSweep, type SweepOptions } from '../../src/runner/sweep.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
+import { livingOf } from '../fixtures/process-groups.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { toyBenchmark, toyTask, type Behaviour } from '../fixtures/toy-benchmark.ts';
 
@@ -39,21 +40,6 @@ function startToySweep(sweep: { out: string; log: string | null; behaviours: Beh
   const program = fileURLToPath(new URL('../fixtures/toy-sweep.ts', import.meta.url));
   const words = ['--conditions=roofline-source', program, JSON.stringify(sweep)];
   return spawn(process.execPath, words, { stdio: ['ignore', 'inherit', 'inherit'] });
-}
-
-/** The commands of the living processes whose process group is one of `groups`. */
-function livingOf(groups: readonly number[]): string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-        const [, command, state, , group] = /\((.*)\) (\S) (\d+) (\d+)/.exec(stat)!;
-        return groups.includes(Number(group)) && state !== 'Z' ? [command!] : [];
-      } catch {
-        return [];
-      }
-    });
 }
 
 const childrenOf = (pid: number): number[] =>
