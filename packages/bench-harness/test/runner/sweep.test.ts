@@ -122,8 +122,8 @@ describe('runSweep', () => {
 
   it('ends a process that cells share when a cell takes too long, and starts another', async () => {
     const environment = { ...toyEnvironment, device: { ...toyEnvironment.device, type: 'cuda' as const } };
-    const { records } = await sweep(temporaryFolder(), ['name-process', 'spin', 'name-process'], {
-      ...{ environment, sharesProcess: true, timeoutMs: 3000 },
+    const { records } = await sweep(temporaryFolder(), ['name-process', 'hang', 'name-process'], {
+      ...{ environment, sharesProcess: true, timeoutMs: 8000 },
     });
     expect(records.map(({ status }) => status)).toEqual(['ok', 'timeout', 'ok']);
     expect(records[2]!.result!['pid']).not.toBe(records[0]!.result!['pid']);

@@ -1,4 +1,4 @@
-import { device as openDevice, scope, type Device, type Tensor } from '@roofline/tensor-core';
+import { device as openDevice, range, scope, type Device, type Tensor } from '@roofline/tensor-core';
 import { attend, clearGradients, createOperands } from '../../attention/operands.ts';
 import type { CompiledExecution } from '../../execution/kinds.ts';
 import { precompile } from '../../execution/precompile.ts';
@@ -6,6 +6,7 @@ import { collectSteps, timeStep, type StepTime } from '../../measuring/timing.ts
 import { stepRunner } from '../../measuring/step-runner.ts';
 import type { CellContext } from '../../runner/cell-task.ts';
 import { torchAttentionOf, type AttentionCell, type AttentionSettings } from './parameters.ts';
+import { heldBetweenPasses } from './held-between-passes.ts';
 import type { AttentionResult, PassTimes } from './result.ts';
 import { TorchPasses } from './torch-passes.ts';
 
@@ -115,10 +116,12 @@ async function timeCompiled(
   progress: CellContext<AttentionSettings>['progress'],
 ): Promise<AttentionResult> {
   using operands = createOperands({ ...cell, heads: 1 }, device, seed);
+  const operandBytes = device.allocatedBytes;
   const forward = () => attend(cell.attention, operands).detach();
   const both = () => {
     clearGradients(operands);
-    attend(cell.attention, operands).backward(operands.gradient);
+    const output = attend(cell.attention, operands);
+    range('backward', () => output.backward(operands.gradient));
   };
   const time = async (fn: () => Tensor | undefined, name: string, theirs: 'forward' | 'backward') => {
     const run = stepRunner(progress, { warmup, steps, name });
@@ -134,18 +137,20 @@ async function timeCompiled(
       ),
     );
     const { peakAllocatedBytes } = device.memoryStatistics();
+    const calls = compiled.explain().at(-1)!.table;
     compiled.dispose();
-    return { times, compilation, peakAllocatedBytes };
+    return { times, compilation, peakAllocatedBytes, calls };
   };
   const ofForward = await time(forward, 'forward', 'forward');
   const ofBoth = await time(() => void both(), 'forward and backward', 'backward');
   const { peakAllocatedBytes } = ofBoth;
+  const beforeBackwardBytes = operandBytes + heldBetweenPasses(ofBoth.calls);
   return {
     forward: ofForward.times,
     backward: null,
     both: ofBoth.times,
     compilation: { forward: ofForward.compilation, both: ofBoth.compilation },
-    memory: { beforeBackwardBytes: null, peakForwardBytes: ofForward.peakAllocatedBytes, peakAllocatedBytes },
+    memory: { beforeBackwardBytes, peakForwardBytes: ofForward.peakAllocatedBytes, peakAllocatedBytes },
   };
 }
 

@@ -34,7 +34,10 @@ export const attentionResult = z.object({
   compilation: z.object({ forward: compilation, both: compilation }).nullable().default(null),
   /** Bytes that tensors held. */
   memory: z.object({
-    /** Between the passes: operands, output, and what is kept for the backward pass. Null where a program runs both. */
+    /**
+     * Between the passes: operands, output, and what is kept for the backward pass. Of a program of both passes what its
+     * schedule says, the output only if the backward pass reads it; null in older records of programs.
+     */
     beforeBackwardBytes: z.number().nullable(),
     peakForwardBytes: z.number(),
     /** Of both passes. */

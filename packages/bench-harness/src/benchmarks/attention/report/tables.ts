@@ -59,7 +59,9 @@ const times: readonly Column[] = [
   }),
   ...passColumns('both', 'Forward and backward'),
   column.bytes('beforeBackwardBytes', 'Before backward', ({ result }) => result.memory.beforeBackwardBytes, {
-    ...{ ...held, description: 'Bytes that tensors hold between the forward and the backward pass.' },
+    ...held,
+    description:
+      'Bytes that tensors hold between the forward and the backward pass; of a program of both passes, by its schedule.',
   }),
   column.bytes('peakBytes', 'Peak memory', {
     ...{ ...held, description: 'Most bytes held by tensors at once, forward and backward.' },
