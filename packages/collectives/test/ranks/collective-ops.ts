@@ -29,7 +29,7 @@ import {
   reduce,
   reduceScatter,
   send,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { collectGarbage } from './collect-garbage.ts';
 import { groupOf, place } from './group-of.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';

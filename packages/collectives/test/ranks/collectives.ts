@@ -20,7 +20,7 @@ import {
   type Work,
   initProcessGroup,
   observeWorks,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { uniformStream } from '../../../../tooling/uniform-stream.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
 

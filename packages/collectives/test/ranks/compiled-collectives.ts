@@ -31,7 +31,7 @@ import {
   reduce,
   reduceScatter,
   send,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { rankNames } from '../../src/ranks/rank-names.ts';
 import { collectGarbage } from './collect-garbage.ts';
 import { groupOf, place } from './group-of.ts';

@@ -9,7 +9,7 @@ import {
 } from '@roofline/tensor-core';
 import { AdamW, GradientScaler, SGD, clipGradientNorm } from '@roofline/optim';
 import { TransformerLM, languageModelLoss } from '@roofline/transformer';
-import { DistributedDataParallel, ShardedOptimizer } from '../../src/index.ts';
+import { DistributedDataParallel, ShardedOptimizer } from '@roofline/collectives';
 import { groupOf, place } from './group-of.ts';
 import { rowsOf, smallModel } from './joined-batch.ts';
 

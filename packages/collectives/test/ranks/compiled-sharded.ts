@@ -8,7 +8,7 @@ import {
 } from '@roofline/tensor-core';
 import { AdamW, SGD, clipGradientNorm } from '@roofline/optim';
 import { type RecomputePolicy, TransformerLM, languageModelLoss } from '@roofline/transformer';
-import { type FullyShardOptions, type FullySharded, Mesh, fullyShard } from '../../src/index.ts';
+import { type FullyShardOptions, type FullySharded, Mesh, fullyShard } from '@roofline/collectives';
 import { groupOf, place } from './group-of.ts';
 import { rowsOf, smallModel } from './joined-batch.ts';
 

@@ -19,7 +19,7 @@ import {
   type DistributedDataParallelOptions,
   ShardedOptimizer,
   initProcessGroup,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 import { rowsOf, smallModel } from './joined-batch.ts';
 

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, throws } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { arange, cast, fillInPlace, full, ones, zeros } from '@roofline/tensor-core';
-import { CollectiveError, type ProcessGroup, type Work, initProcessGroup } from '../../src/index.ts';
+import { CollectiveError, type ProcessGroup, type Work, initProcessGroup } from '@roofline/collectives';
 
 // One fault, by name, on every rank; each rank checks what is reported to it.
 

@@ -2,7 +2,7 @@ import { deepStrictEqual, match, ok, throws } from 'node:assert/strict';
 import { add, fillInPlace, keep, mean, mul, noGrad, ones, scope, slice } from '@roofline/tensor-core';
 import { AdamW, GradientScaler } from '@roofline/optim';
 import { Linear, TransformerLM, deferWeights, generate } from '@roofline/transformer';
-import { DistributedDataParallel, type FullyShardOptions, fullyShard } from '../../src/index.ts';
+import { DistributedDataParallel, type FullyShardOptions, fullyShard } from '@roofline/collectives';
 import {
   group,
   device,

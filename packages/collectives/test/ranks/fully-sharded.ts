@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, rejects, throws } from 'node:assert/strict';
 import { autocast, scope } from '@roofline/tensor-core';
 import { AdamW, clipGradientNorm } from '@roofline/optim';
 import { TransformerLM } from '@roofline/transformer';
-import { DistributedDataParallel, Mesh, fullyShard } from '../../src/index.ts';
+import { DistributedDataParallel, Mesh, fullyShard } from '@roofline/collectives';
 import { planUnits } from '../../src/parallel/sharded/parameter-unit.ts';
 import {
   group,

@@ -1,5 +1,5 @@
 import { type Device, device } from '@roofline/tensor-core';
-import { type InitProcessGroupOptions, type ProcessGroup, initProcessGroup } from '../../src/index.ts';
+import { type InitProcessGroupOptions, type ProcessGroup, initProcessGroup } from '@roofline/collectives';
 import { type StubNccl, openEmulatedGpu } from '../support/emulated-gpu.ts';
 
 /** What a script's ranks work on: `gloo` on the CPU, NCCL's stand-in on an `emulated` GPU, or NCCL on `real` ones. */

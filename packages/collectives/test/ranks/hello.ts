@@ -1,5 +1,5 @@
 import { full } from '@roofline/tensor-core';
-import { initProcessGroup } from '../../src/index.ts';
+import { initProcessGroup } from '@roofline/collectives';
 
 // The smallest program of ranks: prints the sum of 1, 2... on each.
 const group = await initProcessGroup({ backend: 'gloo' });

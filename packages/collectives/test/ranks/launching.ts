@@ -1,4 +1,4 @@
-import { launch } from '../../src/index.ts';
+import { launch } from '@roofline/collectives';
 import { rankScript } from '../support/run-ranks.ts';
 
 // A program that launches ranks, and ends of an error of its own as soon as both are there.

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Tensor, add, compile, full, mul, scope } from '@roofline/tensor-core';
-import { CollectiveError, allReduce, initProcessGroup } from '../../src/index.ts';
+import { CollectiveError, allReduce, initProcessGroup } from '@roofline/collectives';
 import { shardedStep } from './sharded-step.ts';
 
 // All-reduces, each by itself or in a compiled step, or training steps of sharded parameters, until one fails; then says what and

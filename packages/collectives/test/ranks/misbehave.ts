@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { initProcessGroup } from '../../src/index.ts';
+import { initProcessGroup } from '@roofline/collectives';
 
 // What a launcher has to deal with: named by the first argument, on the rank named by the second.
 

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, throws } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { full } from '@roofline/tensor-core';
-import { CollectiveError, initProcessGroup } from '../../src/index.ts';
+import { CollectiveError, initProcessGroup } from '@roofline/collectives';
 
 // Faults between two ranks on real GPUs, in which no process dies: what the argument names.
 

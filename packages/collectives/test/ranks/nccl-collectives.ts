@@ -14,7 +14,7 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
-import { type Reduction, initProcessGroup } from '../../src/index.ts';
+import { type Reduction, initProcessGroup } from '@roofline/collectives';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
 

@@ -7,7 +7,7 @@ import {
   StoreClient,
   allReduce,
   initProcessGroup,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 
 // What can go wrong with NCCL: the faults that the arguments name.

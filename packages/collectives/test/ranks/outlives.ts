@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { full } from '@roofline/tensor-core';
-import { initProcessGroup } from '../../src/index.ts';
+import { initProcessGroup } from '@roofline/collectives';
 
 // A rank that would outlive its launcher by a minute, in the state that the argument names.
 
@@ -33,6 +33,6 @@ if (state === 'waits') {
   fork(process.argv[1]!, ['waits']);
   await sleep(soon);
 } else if (state === 'launches ranks of its own') {
-  const { launch } = await import('../../src/index.ts');
+  const { launch } = await import('@roofline/collectives');
   await launch({ processes: 2, script: process.argv[1]!, args: ['spins'] });
 }

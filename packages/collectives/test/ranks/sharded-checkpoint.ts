@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Tensor, fromTypedArray, keep, noGrad } from '@roofline/tensor-core';
 import { AdamW } from '@roofline/optim';
 import { TransformerLM, loadCheckpoint, loadSharded, saveSharded, saveWhole } from '@roofline/transformer';
-import { type FullySharded, fullyShard } from '../../src/index.ts';
+import { type FullySharded, fullyShard } from '@roofline/collectives';
 import { config, device, group, rank, size, valuesOf } from './sharded-training.ts';
 
 // Saves and loads sharded checkpoints: `gloo save FOLDER`, `gloo load FOLDER`, and `gloo kill FOLDER PART`, in which a rank is killed

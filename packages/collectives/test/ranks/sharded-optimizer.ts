@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, throws } from 'node:assert/strict';
 import { type Tensor, device as openDevice, fromTypedArray, full, keep } from '@roofline/tensor-core';
 import { AdamW, type OptimizerState, SGD } from '@roofline/optim';
-import { CollectiveError, ShardedOptimizer, initProcessGroup } from '../../src/index.ts';
+import { CollectiveError, ShardedOptimizer, initProcessGroup } from '@roofline/collectives';
 
 // An optimizer split over the ranks against one that is whole, with the same gradients: every bit must agree.
 

@@ -1,7 +1,7 @@
 import { type Tensor, zeros } from '@roofline/tensor-core';
 import { AdamW } from '@roofline/optim';
 import { TransformerLM, languageModelLoss } from '@roofline/transformer';
-import { type ProcessGroup, fullyShard } from '../../src/index.ts';
+import { type ProcessGroup, fullyShard } from '@roofline/collectives';
 
 /** A training step of a model of blocks of about so many parameters, which are split over the ranks. */
 export function shardedStep(group: ProcessGroup, elements: number): () => Tensor {

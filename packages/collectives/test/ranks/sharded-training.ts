@@ -14,7 +14,7 @@ import {
 } from '@roofline/tensor-core';
 import { SGD } from '@roofline/optim';
 import { Embedding, Linear, Module, RMSNorm, TransformerLM, languageModelLoss } from '@roofline/transformer';
-import { type FullySharded } from '../../src/index.ts';
+import { type FullySharded } from '@roofline/collectives';
 import { groupOf } from './group-of.ts';
 import { rowsOf, smallModel } from './joined-batch.ts';
 import { planUnits } from '../../src/parallel/sharded/parameter-unit.ts';

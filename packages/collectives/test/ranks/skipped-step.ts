@@ -5,7 +5,7 @@ import {
   type DataParallelMode,
   DistributedDataParallel,
   initProcessGroup,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 
 // The last rank passes over a batch without a backward pass; says when each rank hears of it, and what.

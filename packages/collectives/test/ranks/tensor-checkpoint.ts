@@ -11,7 +11,7 @@ import {
   saveSharded,
   saveWhole,
 } from '@roofline/transformer';
-import { Mesh, fullyShard, parallelize } from '../../src/index.ts';
+import { Mesh, fullyShard, parallelize } from '@roofline/collectives';
 import { config, device, gpt2, group, size, valuesOf } from './tensor-parallel-training.ts';
 
 // Saves and loads checkpoints of divided layers: `gloo save LAYOUT FOLDER`, `gloo load LAYOUT FOLDER`, where the layout is `tensor`,

@@ -24,7 +24,7 @@ import {
   languageModelLoss,
   plainAttention,
 } from '@roofline/transformer';
-import { fullyShard, parallelize } from '../../src/index.ts';
+import { fullyShard, parallelize } from '@roofline/collectives';
 import {
   batchOf,
   build,

@@ -26,7 +26,7 @@ import {
   type TensorParallel,
   fullyShard,
   parallelize,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { DividedVocabulary } from '../../src/parallel/tensor/divided-vocabulary.ts';
 import {
   type Stepping,

@@ -14,7 +14,7 @@ import {
   saveTraining,
   saveTrainingOnRanks,
 } from '@roofline/transformer';
-import { DistributedDataParallel, ShardedOptimizer, fullyShard } from '../../src/index.ts';
+import { DistributedDataParallel, ShardedOptimizer, fullyShard } from '@roofline/collectives';
 import { groupOf } from './group-of.ts';
 import { smallModel } from './joined-batch.ts';
 

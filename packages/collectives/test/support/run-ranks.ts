@@ -29,14 +29,19 @@ export function rankScript(name: string): string {
   return fileURLToPath(new URL(`../ranks/${name}.ts`, import.meta.url));
 }
 
+const fromSources = '--conditions=roofline-source';
+
 /**
- * What Node runs this package's sources with. ROOFLINE_TEST_BUILT=1, as `npm test` sets it after a build: the other
- * packages are what was built, which start in a third of the time.
+ * What Node runs scripts with. ROOFLINE_TEST_BUILT=1, as `npm test` sets it after a build: all packages are what was
+ * built, which start in a third of the time.
  */
 export const nodeFlags: readonly string[] = [
-  ...(process.env['ROOFLINE_TEST_BUILT'] === '1' ? [] : ['--conditions=roofline-source']),
+  ...(process.env['ROOFLINE_TEST_BUILT'] === '1' ? [] : [fromSources]),
   '--disable-warning=ExperimentalWarning',
 ];
+
+/** What these give a group to is not exported: it and the group are from the sources both. */
+const sourceScripts: readonly string[] = ['tensor-parallel'];
 
 /**
  * Starts a script of test/ranks, without any store; `prefix` are words before the command, where it runs elsewhere, `flags`
@@ -49,7 +54,8 @@ export function startScript(
   prefix: readonly string[] = [],
   flags: readonly string[] = [],
 ): RunningRank {
-  const node = [process.execPath, ...nodeFlags, ...flags];
+  const sources = sourceScripts.includes(name) ? [fromSources] : [];
+  const node = [process.execPath, ...nodeFlags, ...sources, ...flags];
   const [program, ...words] = [...prefix, ...node, rankScript(name), ...args];
   const child = spawn(program!, words, {
     env: { ...process.env, ...variables },

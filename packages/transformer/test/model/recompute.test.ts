@@ -39,15 +39,17 @@ const devices = [
   ['the emulated GPU', () => (emulated ??= openEmulatedDevice()), hostCompilerVersion() !== null],
 ] as const;
 
-/** Heads of two features, for speed: policies differ in which ops run again, not in how large these are. */
-const smallest = smallPresets.map(([name, sizes]) => {
-  const { modelDimension, feedForwardDimension } = sizes;
-  const halves = {
-    modelDimension: modelDimension / 2,
-    feedForwardDimension: Math.round(feedForwardDimension / 2),
-  };
-  return [name, { ...sizes, ...halves, layers: 3 }] as const;
-});
+/** Few heads, and many: policies differ in which ops run again, not in how large these are. Heads of two features, for speed. */
+const smallest = smallPresets
+  .filter(([name]) => ['tiny', 'xl'].includes(name))
+  .map(([name, sizes]) => {
+    const { modelDimension, feedForwardDimension } = sizes;
+    const halves = {
+      modelDimension: modelDimension / 2,
+      feedForwardDimension: Math.round(feedForwardDimension / 2),
+    };
+    return [name, { ...sizes, ...halves, layers: 3 }] as const;
+  });
 
 describe.each(smallest)('%s made small', (_, sizes) => {
   it.each(trainingDtypes)('trains to the same bits in %s by every policy, eager and compiled', (dtype) => {
