@@ -10,6 +10,7 @@ import { UsageError } from '../errors.ts';
 import { describeEnvironment, type DeviceDescription, type Environment } from '../records/environment.ts';
 import { runCellProcess } from '../runner/cell-process.ts';
 import { cacheCeilings, readCachedCeilings } from './ceilings-cache.ts';
+import { describeDevice } from './describe-device.ts';
 import { neededBy, remedies, probeResult, type ProbeResult } from './diagnosis.ts';
 
 /** A driver that hangs would hold the sweep for ever. */
@@ -66,6 +67,8 @@ export async function openDevice(
   spec: string,
   options: ProbeOptions = {},
 ): Promise<DeviceDescription | null> {
+  // It needs no process of its own, as a GPU does, whose driver may hang and whose memory this process must not hold.
+  if (spec === 'cpu') return options.signal?.aborted ? null : describeDevice(spec);
   const probe = await probeDevice(spec, options);
   if (probe === null) return null;
   if (probe.device !== null) return probe.device;

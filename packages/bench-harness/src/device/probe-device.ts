@@ -1,6 +1,6 @@
-import { cudaAvailable, device, diagnose, RooflineError } from '@roofline/tensor-core';
+import { cudaAvailable, diagnose, RooflineError } from '@roofline/tensor-core';
 import type { CellTask } from '../runner/cell-task.ts';
-import type { DeviceDescription } from '../records/environment.ts';
+import { describeDevice } from './describe-device.ts';
 import type { DiagnosisEntry, ProbeResult } from './diagnosis.ts';
 
 /** Opens a device and describes it, in a process of its own, so that the sweep's process holds none. */
@@ -16,17 +16,10 @@ export const probeDevice: CellTask<{ device: string }, Record<string, never>, Pr
       };
     }
     try {
-      return { device: describe(spec), problem: null, diagnosis };
+      return { device: describeDevice(spec), problem: null, diagnosis };
     } catch (error) {
       if (!(error instanceof RooflineError)) throw error;
       return { device: null, problem: error.message, diagnosis };
     }
   },
 };
-
-function describe(spec: string): DeviceDescription {
-  const opened = device(spec as `cuda:${number}`);
-  // The name is enough; the uuid identifies a machine, which records should not.
-  const { name: _, uuid: __, ...properties } = opened.properties();
-  return { label: opened.label, type: opened.type, name: opened.name, properties };
-}
