@@ -1,10 +1,5 @@
 import type { Row } from '@roofline/reports';
-
-/** A row whose numbers are all there. */
-export interface AnsweringRow {
-  number(key: string): number;
-  text(key: string): string;
-}
+import { AnsweringRow, NothingMeasured, Rows } from './rows.ts';
 
 /** A sentence that is computed from the rows of one table. */
 export interface Answer {
@@ -12,14 +7,20 @@ export interface Answer {
   readonly of: string;
   /** The numbers that the sentence stands on: rows that lack one of them do not count. */
   readonly numbers: readonly string[];
-  /** Null where the rows do not answer; asked only if there are some. */
-  say(rows: readonly AnsweringRow[]): string | null;
+  /** Null where the rows do not answer, as where one throws NothingMeasured; asked only if there are some. */
+  say(rows: Rows): string | null;
 }
 
 /** The sentence that `answer` makes of these tables; null where nothing of it was measured. */
 export function sentenceOf(answer: Answer, tables: ReadonlyMap<string, readonly Row[]>): string | null {
   const rows = rowsOf(answer.of, tables).filter((row) => isMeasured(row, answer.numbers));
-  return rows.length === 0 ? null : answer.say(rows.map(readable));
+  if (rows.length === 0) return null;
+  try {
+    return answer.say(new Rows(rows.map((row) => new AnsweringRow(row))));
+  } catch (error) {
+    if (error instanceof NothingMeasured) return null;
+    throw error;
+  }
 }
 
 function rowsOf(pattern: string, tables: ReadonlyMap<string, readonly Row[]>): readonly Row[] {
@@ -36,11 +37,4 @@ export function isNamed(pattern: string, name: string): boolean {
 
 function isMeasured(row: Row, numbers: readonly string[]): boolean {
   return numbers.every((key) => Number.isFinite(row[key]));
-}
-
-function readable(row: Row): AnsweringRow {
-  return {
-    number: (key) => row[key] as number,
-    text: (key) => String(row[key] ?? ''),
-  };
 }

@@ -1,10 +1,11 @@
-import { formatBytes, formatDuration, formatRatio } from '@roofline/reports';
+import { formatRatio } from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
 import { canonicalJson } from '../../records/json.ts';
-import type { AnsweringRow } from '../answer.ts';
-import type { Problem } from '../problem.ts';
 import { capitalize } from '../../parameters/words.ts';
-import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
+import { meanAndRange } from '../../report/values-in-words.ts';
+import type { Answer } from '../answer.ts';
+import type { Problem } from '../problem.ts';
+import { Rows, ratioWords, type AnsweringRow } from '../rows.ts';
 
 const lengths = '--head-dim 16,32,64,128 --sequence 256,1024,4096,8192,16384';
 const quickLengths = '--head-dim 16,64 --sequence 64,128,256';
@@ -13,19 +14,14 @@ const quickLengths = '--head-dim 16,64 --sequence 64,128,256';
  * Each way of ours next to the same of PyTorch and to the compiled one: those are what a user chooses from, whichever way ours
  * runs.
  */
-function besideTorch(rows: readonly AnsweringRow[], pass: 'forward' | 'backward'): string | null {
+function besideTorch(rows: Rows, pass: 'forward' | 'backward'): string | null {
   const parts = (['eager', 'compiled'] as const).flatMap((execution) =>
     (['PyTorch plain', 'PyTorch compiled'] as const).flatMap((peer) => {
-      const pairs = pairsOf(
-        rows,
-        ['headDimension', 'sequence', 'batch', 'dtype'],
-        (row) => row.text('execution') === execution,
-        (row) => row.text('peer') === peer,
-      );
-      if (pairs.length === 0) return [];
-      const ratios = pairs.map(
-        ([own, theirs]) => own.number(`${pass}Ms`) / theirs.number(`peer${capitalize(pass)}Ms`),
-      );
+      const [ours, theirs] = [rows.where({ execution }), rows.where({ peer })];
+      const ratios = ours
+        .beside(theirs, ['headDimension', 'sequence', 'batch', 'dtype'])
+        .overBeside(`${pass}Ms`, `peer${capitalize(pass)}Ms`);
+      if (ratios.length === 0) return [];
       const slower = ratios.filter((ratio) => ratio > 1).length;
       return [
         `${execution} ${ratioWords(ratios)} of ${peer}'s (slower in ${slower} of ${ratios.length} cells)`,
@@ -77,78 +73,70 @@ export const pytorchAttention: Problem = {
       of: 'pytorch_attention*/pass-times',
       numbers: ['forwardMedianMs', 'backwardMedianMs', 'sequence'],
       say(rows) {
-        const plain = rows.filter((row) => row.text('attention') === 'plain');
-        const parts = [...Map.groupBy(plain, (row) => row.text('dtype'))].map(([dtype, of]) => {
-          const most = worst(of, 'sequence');
+        const dtypes = rows.where({ attention: 'plain' }).by('dtype', (of, dtype) => {
+          const most = of.most('sequence');
           return (
-            `${formatDuration(most.number('forwardMedianMs'))} and ${formatDuration(most.number('backwardMedianMs'))} in ${dtype} ` +
+            `${most.duration('forwardMedianMs')} and ${most.duration('backwardMedianMs')} in ${dtype} ` +
             `(d ${most.text('headDimension')}, sequence ${most.text('sequence')})`
           );
         });
-        return parts.length === 0
-          ? null
-          : `At the longest sequence that could be measured, plain attention's forward and backward passes take ${parts.join('; ')}.`;
+        return `At the longest sequence that could be measured, plain attention's forward and backward passes take ${dtypes}.`;
       },
     },
     ...(['forward', 'backward'] as const).map((pass) => ({
       of: 'pytorch_attention.beside_pytorch/beside-torch',
       numbers: [`${pass}Ms`, `peer${capitalize(pass)}Ms`],
-      say: (rows: readonly AnsweringRow[]) => besideTorch(rows, pass),
+      say: (rows: Rows) => besideTorch(rows, pass),
     })),
     {
       of: 'pytorch_attention*/memory-need',
       numbers: ['neededBytes', 'neededPeakBytes', 'sequence'],
       say(rows) {
-        const failed = rows.filter(
-          (row) => row.text('attention') === 'plain' && row.text('status') === 'out-of-memory',
-        );
-        if (failed.length === 0) return null;
-        const first = best(failed, 'sequence');
+        const first = rows.where({ attention: 'plain', status: 'out-of-memory' }).least('sequence');
         return (
           `Plain attention first runs out of memory at sequence **${first.text('sequence')}** (d ${first.text('headDimension')}, ` +
           `batch ${first.text('batch')}, ${first.text('dtype')}), where the formula gives ` +
-          `${formatBytes(first.number('neededBytes'))} before the backward pass and ${formatBytes(first.number('neededPeakBytes'))} ` +
-          'at the peak.'
+          `${first.bytes('neededBytes')} before the backward pass and ${first.bytes('neededPeakBytes')} at the peak.`
         );
       },
     },
     {
       of: 'pytorch_attention*/memory-need',
       numbers: ['beforeBackwardBytes', 'neededBytes'],
-      say(rows) {
-        const ratios = rows.map((row) => row.number('beforeBackwardBytes') / row.number('neededBytes'));
-        return `What is held before the backward pass is ${ratioWords(ratios)} of what the formula says.`;
-      },
+      say: (rows) =>
+        'What is held before the backward pass is ' +
+        `${rows.ratios((row) => row.number('beforeBackwardBytes') / row.number('neededBytes'))} of what the formula says.`,
     },
     {
       of: 'pytorch_attention*/memory-need',
       numbers: ['beforeBackwardBytes', 'sequence'],
       say(rows) {
-        const parts = [...Map.groupBy(rows, (row) => row.text('attention'))].flatMap(([attention, of]) => {
-          const group = Map.groupBy(of, (row) =>
+        const growthOf = (first: AnsweringRow, last: AnsweringRow) => {
+          const [bytes, times] = ['beforeBackwardBytes', 'sequence'].map((key) =>
+            Math.log2(last.number(key) / first.number(key)),
+          );
+          return bytes! / times!;
+        };
+        const attentions = rows.by('attention', (of, attention) => {
+          const shapes = Map.groupBy(of.all, (row) =>
             canonicalJson(['headDimension', 'dtype', 'batch'].map((key) => row.text(key))),
           );
-          const growths = [...group.values()].flatMap((same) => {
-            const [first, last] = [best(same, 'sequence'), worst(same, 'sequence')];
-            if (first === last) return [];
-            const bytes = last.number('beforeBackwardBytes') / first.number('beforeBackwardBytes');
-            return [Math.log2(bytes) / Math.log2(last.number('sequence') / first.number('sequence'))];
+          const growths = [...shapes.values()].flatMap((same) => {
+            const [first, last] = [new Rows(same).least('sequence'), new Rows(same).most('sequence')];
+            return first === last ? [] : [growthOf(first, last)];
           });
-          if (growths.length === 0) return [];
-          return [`${attention} attention ${formatRatio(2 ** Math.max(...growths))}`];
+          return growths.length === 0
+            ? null
+            : `${attention} attention ${formatRatio(2 ** Math.max(...growths))}`;
         });
-        return parts.length === 0
-          ? null
-          : `Each doubling of the sequence multiplies the saved memory, on average over the sweep, at most so: ${parts.join(', ')}. Plain attention ` +
-              'keeps its weights, sequence² of them; flash attention recomputes them instead.';
+        return (
+          `Each doubling of the sequence multiplies the saved memory, on average over the sweep, at most so: ${attentions}. Plain ` +
+          'attention keeps its weights, sequence² of them; flash attention recomputes them instead.'
+        );
       },
     },
   ],
 };
-
-function ofLength(rows: readonly AnsweringRow[], sequence: number): AnsweringRow[] {
-  return rows.filter((row) => row.number('sequence') === sequence);
-}
 
 /** What compiling gains, of attention and of models. */
 export const torchCompile: Problem = {
@@ -199,40 +187,39 @@ export const torchCompile: Problem = {
       of: 'torch_compile.attention/compiled-beside-eager',
       numbers: ['eagerMs', 'compiledMs', 'sequence'],
       say(rows) {
-        const ratio = (row: (typeof rows)[number]) => row.number('compiledMs') / row.number('eagerMs');
-        const parts = [...Map.groupBy(rows, (row) => row.text('pass'))].map(([pass, of]) => {
-          const longest = ofLength(of, worst(of, 'sequence').number('sequence'));
-          return `${pass} ${ratioWords(of.map(ratio))}, at sequence ${longest[0]!.text('sequence')} ${ratioWords(longest.map(ratio))}`;
+        const ratio = (row: AnsweringRow) => row.number('compiledMs') / row.number('eagerMs');
+        const at = (of: Rows, end: AnsweringRow) => of.where({ sequence: end.text('sequence') });
+        const passes = rows.by('pass', (of, pass) => {
+          const longest = of.most('sequence');
+          return `${pass} ${of.ratios(ratio)}, at sequence ${longest.text('sequence')} ${at(of, longest).ratios(ratio)}`;
         });
-        const [short, long] = [best(rows, 'sequence'), worst(rows, 'sequence')].map((row) =>
-          logAverage(ofLength(rows, row.number('sequence')).map(ratio)),
+        const [short, long] = [rows.least('sequence'), rows.most('sequence')].map((end) =>
+          logAverage(at(rows, end).numbers(ratio)),
         );
         const why =
           short! < long!
             ? ' Less is gained the longer the sequence: programs save launches, and mask, scale and softmax are one kernel in ' +
               'eager attention already, so that they move no fewer bytes.'
             : '';
-        return `Compiled, plain attention takes these parts of eager's time: ${parts.join('; ')}.${why}`;
+        return `Compiled, plain attention takes these parts of eager's time: ${passes}.${why}`;
       },
     },
-    ...(['torch_compile.models', 'torch_compile.flash_models'] as const).map((run) => ({
-      of: `${run}/compiled-beside-eager`,
+    ...(['plain', 'flash'] as const).map((attention): Answer => ({
+      of: `torch_compile.${attention === 'flash' ? 'flash_models' : 'models'}/compiled-beside-eager`,
       numbers: ['eagerMs', 'compiledMs'],
-      say(rows: Parameters<Problem['answers'][number]['say']>[0]) {
-        const parts = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
-          const ratios = of.map((row) => row.number('compiledMs') / row.number('eagerMs'));
-          return `${mode} **${formatRatio(logAverage(ratios))}** (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`;
-        });
-        const attention = run.includes('flash') ? 'flash' : 'plain';
-        return `With ${attention} attention a compiled model takes these parts of the eager one's time: ${parts.join('; ')}.`;
+      say(rows) {
+        const ratio = (row: AnsweringRow) => row.number('compiledMs') / row.number('eagerMs');
+        const modes = rows.by('mode', (of, mode) => `${mode} ${meanAndRange(of.numbers(ratio))}`);
+        return `With ${attention} attention a compiled model takes these parts of the eager one's time: ${modes}.`;
       },
     })),
     {
       of: 'torch_compile.programs/programs',
       numbers: ['compileMs'],
-      say: (rows) =>
-        `Compiling takes at most ${formatDuration(worst(rows, 'compileMs').number('compileMs'))} ` +
-        `(${worst(rows, 'compileMs').text('size')}, ${worst(rows, 'compileMs').text('mode')}).`,
+      say(rows) {
+        const most = rows.most('compileMs');
+        return `Compiling takes at most ${most.duration('compileMs')} (${most.text('size')}, ${most.text('mode')}).`;
+      },
     },
   ],
 };
@@ -280,57 +267,58 @@ export const flashBenchmarking: Problem = {
     },
   ],
   answers: [
-    ...(['forward', 'backward', 'both'] as const).map((pass) => ({
+    ...Object.entries({
+      forward: 'forward',
+      backward: 'backward',
+      both: 'forward and backward together',
+    }).map(([pass, title]): Answer => ({
       of: `flash_benchmarking.sweep/${pass}-times`,
       numbers: ['medianMs', 'sequence'],
-      say(rows: Parameters<Problem['answers'][number]['say']>[0]) {
-        const pairs = pairsOf(
-          rows,
-          ['headDimension', 'sequence', 'batch', 'heads', 'mask', 'dtype'],
-          (row) => row.text('implementation') === 'flash',
-          (row) => row.text('implementation') === 'plain',
-        );
-        if (pairs.length === 0) return null;
-        const parts = [...Map.groupBy(pairs, ([row]) => row.text('dtype'))].map(([dtype, of]) => {
-          const ratios = of.map(([flash, plain]) => plain.number('medianMs') / flash.number('medianMs'));
-          const [longest] = of.toSorted(([a], [b]) => b.number('sequence') - a.number('sequence'));
-          const [flash, plain] = longest!;
-          return (
-            `${dtype} **${formatRatio(logAverage(ratios))}** (${formatRatio(Math.min(...ratios))} to ` +
-            `${formatRatio(Math.max(...ratios))}; at sequence ${flash.text('sequence')}, d ${flash.text('headDimension')}: ` +
-            `${formatDuration(flash.number('medianMs'))} against ${formatDuration(plain.number('medianMs'))})`
-          );
-        });
-        const what = pass === 'both' ? 'forward and backward together' : pass;
-        return `Speed of FlashAttention over that of plain attention, ${what}, in the geometric mean: ${parts.join('; ')}.`;
+      say(rows) {
+        const dtypes = rows
+          .pairs(['headDimension', 'sequence', 'batch', 'heads', 'mask', 'dtype'], 'implementation', [
+            'plain',
+            'flash',
+          ])
+          .by('dtype', (of, dtype) => {
+            const plain = of.most('sequence');
+            const flash = plain.beside!;
+            return (
+              `${dtype} ${meanAndRange(of.overBeside('medianMs'))}; at sequence ${flash.text('sequence')}, d ` +
+              `${flash.text('headDimension')} ${flash.duration('medianMs')} against ${plain.duration('medianMs')}`
+            );
+          });
+        return `Speed of FlashAttention over that of plain attention, ${title}, in the geometric mean: ${dtypes}.`;
       },
     })),
     {
       of: 'flash_benchmarking.tiles/tiles',
       numbers: ['medianMs', 'tileQueries', 'tileKeys'],
       say(rows) {
-        const parts = [...Map.groupBy(rows, (row) => row.text('headDimension'))].map(
-          ([headDimension, of]) => {
-            const [fastest, slowest] = [best(of, 'medianMs'), worst(of, 'medianMs')];
-            const said = (row: AnsweringRow) =>
-              `${row.number('tileQueries')} × ${row.number('tileKeys')} (${formatDuration(row.number('medianMs'))})`;
-            return `at d ${headDimension} ${said(fastest)} and ${said(slowest)}`;
-          },
+        const said = (row: AnsweringRow) =>
+          `${row.text('tileQueries')} × ${row.text('tileKeys')} (${row.duration('medianMs')})`;
+        const shapes = rows.by(
+          'headDimension',
+          (of, headDimension) =>
+            `at d ${headDimension} ${said(of.least('medianMs'))} and ${said(of.most('medianMs'))}`,
         );
-        return `The fastest and the slowest tile of queries × keys that fit, forward: ${parts.join('; ')}.`;
+        return `The fastest and the slowest tile of queries × keys that fit, forward: ${shapes}.`;
       },
     },
     {
       of: 'flash_benchmarking.tiles/tiles',
       numbers: ['sharedBytes', 'registersPerThread', 'localBytesPerThread'],
       say(rows) {
-        const spilled = rows.filter((row) => row.number('localBytesPerThread') > 0).length;
+        const [shared, registers, local] = [
+          'sharedBytes',
+          'registersPerThread',
+          'localBytesPerThread',
+        ] as const;
+        const spilled = rows.filter((row) => row.number(local) > 0).all.length;
         return (
-          `Tiles take ${formatBytes(best(rows, 'sharedBytes').number('sharedBytes'))} to ` +
-          `${formatBytes(worst(rows, 'sharedBytes').number('sharedBytes'))} of shared memory and ` +
-          `${best(rows, 'registersPerThread').number('registersPerThread')} to ` +
-          `${worst(rows, 'registersPerThread').number('registersPerThread')} registers a thread; ${spilled} of ${rows.length} spill, ` +
-          `at most ${formatBytes(worst(rows, 'localBytesPerThread').number('localBytesPerThread'))} a thread.`
+          `Tiles take ${rows.least(shared).bytes(shared)} to ${rows.most(shared).bytes(shared)} of shared memory and ` +
+          `${rows.least(registers).text(registers)} to ${rows.most(registers).text(registers)} registers a thread; ` +
+          `${spilled} of ${rows.all.length} spill, at most ${rows.most(local).bytes(local)} a thread.`
         );
       },
     },
@@ -338,10 +326,10 @@ export const flashBenchmarking: Problem = {
       of: 'flash_benchmarking.leaderboard/both-times',
       numbers: ['medianMs', 'teraflopsPerSecond'],
       say(rows) {
-        const row = best(rows, 'medianMs');
+        const row = rows.least('medianMs');
         return (
           `The case of the public leaderboard (batch 1, 16 heads, d 64, sequence 16384, causal, bfloat16, both passes) takes ` +
-          `**${formatDuration(row.number('medianMs'))}**, ${row.number('teraflopsPerSecond').toFixed(0)} TFLOP/s.`
+          `**${row.duration('medianMs')}**, ${row.number('teraflopsPerSecond').toFixed(0)} TFLOP/s.`
         );
       },
     },

@@ -1,12 +1,6 @@
-import { formatBytes, formatPercent, formatRatio } from '@roofline/reports';
-import type { AnsweringRow } from '../answer.ts';
+import { formatRatio } from '@roofline/reports';
 import type { Problem } from '../problem.ts';
-import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
-
-/** The gradients of a block in sizes of what it saves for the backward pass. */
-function inSaved(row: AnsweringRow): string {
-  return formatRatio(row.number('gradientBytes') / row.number('blockBytes'));
-}
+import { ratioWords, type AnsweringRow } from '../rows.ts';
 
 /** Where the memory of a step goes. */
 export const memoryProfiling: Problem = {
@@ -39,72 +33,49 @@ export const memoryProfiling: Problem = {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['peakBytes', 'context'],
       say(rows) {
-        const parts = [...Map.groupBy(rows, (row) => `${row.text('size')}, ${row.text('dtype')}`)].flatMap(
-          ([name, of]) => {
-            const pairs = pairsOf(
-              of,
-              ['context'],
-              (row) => row.text('mode') === 'forward',
-              (row) => row.text('mode') === 'train-step',
-            );
-            const last = pairs.toSorted(([a], [b]) => a.number('context') - b.number('context')).at(-1);
-            if (!last) return [];
-            const [forward, step] = last.map((row) => formatBytes(row.number('peakBytes')));
-            return [
-              `${forward} forward and ${step} in the whole step (${name}, context ${last[0].text('context')})`,
-            ];
-          },
-        );
-        return parts.length === 0 ? null : `The peak is ${parts.join('; ')}.`;
+        const models = rows.by(['size', 'dtype'], (of, name) => {
+          const pairs = of.pairs(['context'], 'mode', ['forward', 'train-step']);
+          if (pairs.all.length === 0) return null;
+          const forward = pairs.most('context');
+          return (
+            `${forward.bytes('peakBytes')} forward and ${forward.beside!.bytes('peakBytes')} in the whole step ` +
+            `(${name}, context ${forward.text('context')})`
+          );
+        });
+        return `The peak is ${models}.`;
       },
     },
     {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['peakBytes', 'context'],
       say(rows) {
-        const steps = rows.filter((row) => row.text('mode') === 'train-step');
-        const parts = [...Map.groupBy(steps, (row) => `${row.text('size')}, ${row.text('dtype')}`)].flatMap(
-          ([name, of]) => {
-            const [first, last] = [best(of, 'context'), worst(of, 'context')];
-            if (first === last) return [];
-            return [
-              `${formatRatio(last.number('peakBytes') / first.number('peakBytes'))} for ${name} from context ` +
-                `${first.text('context')} to ${last.text('context')}`,
-            ];
-          },
-        );
-        return parts.length === 0
-          ? null
-          : `A whole step's peak grows by ${parts.join('; ')}: weights, gradients and moments do not depend on the context, and activations do.`;
+        const models = rows.where({ mode: 'train-step' }).by(['size', 'dtype'], (of, name) => {
+          const [first, last] = [of.least('context'), of.most('context')];
+          if (first === last) return null;
+          const growth = formatRatio(last.number('peakBytes') / first.number('peakBytes'));
+          return `${growth} for ${name} from context ${first.text('context')} to ${last.text('context')}`;
+        });
+        return `A whole step's peak grows by ${models}: weights, gradients and moments do not depend on the context, and activations do.`;
       },
     },
     {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['peakBytes'],
       say(rows) {
-        const pairs = pairsOf(
-          rows,
-          ['size', 'context', 'mode'],
-          (row) => row.text('dtype') === 'bfloat16',
-          (row) => row.text('dtype') === 'float32',
-        );
-        if (pairs.length === 0) return null;
-        const parts = [...Map.groupBy(pairs, ([row]) => row.text('mode'))].map(
-          ([mode, of]) =>
-            `${mode} ${ratioWords(of.map(([low, high]) => low.number('peakBytes') / high.number('peakBytes')))}`,
-        );
-        return `In mixed precision the peak is these parts of float32's: ${parts.join('; ')}.`;
+        const modes = rows
+          .pairs(['size', 'context', 'mode'], 'dtype', ['bfloat16', 'float32'])
+          .by('mode', (of, mode) => `${mode} ${ratioWords(of.overBeside('peakBytes'))}`);
+        return `In mixed precision the peak is these parts of float32's: ${modes}.`;
       },
     },
     {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['residualBytes'],
       say(rows) {
-        const last = worst(rows, 'residualBytes');
+        const last = rows.most('residualBytes');
         return (
           `One tensor of the residual stream, batch × context × model dimension × the bytes of its dtype, takes ` +
-          `**${formatBytes(last.number('residualBytes'))}** in ${last.text('size')} at context ${last.text('context')}, ` +
-          `${last.text('dtype')}.`
+          `**${last.bytes('residualBytes')}** in ${last.text('size')} at context ${last.text('context')}, ${last.text('dtype')}.`
         );
       },
     },
@@ -112,18 +83,14 @@ export const memoryProfiling: Problem = {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['blockBytes', 'residualBytes', 'context'],
       say(rows) {
-        const of = rows.filter((row) => row.text('size') === worst(rows, 'blockBytes').text('size'));
-        const last = worst(of, 'context');
-        const first = best(of, 'context');
-        const at = (row: typeof last) =>
-          `${formatBytes(row.number('blockBytes'))} at context ${row.text('context')}`;
-        const inStreams = (row: typeof last) =>
-          formatRatio(row.number('blockBytes') / row.number('residualBytes'));
+        const of = rows.where({ size: rows.most('blockBytes').text('size') });
+        const [first, last] = [of.least('context'), of.most('context')];
+        const at = (row: AnsweringRow) => `${row.bytes('blockBytes')} at context ${row.text('context')}`;
         const growth =
           first === last
             ? ''
-            : ` and ${at(first)}: ${inStreams(first)} the residual stream there and ${inStreams(last)} here, since the scores ` +
-              'of plain attention grow with the square of the context';
+            : ` and ${at(first)}: ${first.over('blockBytes', 'residualBytes')} the residual stream there and ` +
+              `${last.over('blockBytes', 'residualBytes')} here, since the scores of plain attention grow with the square of the context`;
         return `One block of ${last.text('size')} saves ${at(last)} for the backward pass${growth}.`;
       },
     },
@@ -131,22 +98,23 @@ export const memoryProfiling: Problem = {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['gradientBytes', 'blockBytes'],
       say(rows) {
-        const parts = [...Map.groupBy(rows, (row) => row.text('size'))].map(([size, of]) => {
-          const most = worst(of, 'gradientBytes');
-          return `${formatBytes(most.number('gradientBytes'))} in ${size}, ${inSaved(most)} what it saves at context ${most.text('context')}`;
+        const sizes = rows.by('size', (of, size) => {
+          const most = of.most('gradientBytes');
+          const inSaved = most.over('gradientBytes', 'blockBytes');
+          return `${most.bytes('gradientBytes')} in ${size}, ${inSaved} what it saves at context ${most.text('context')}`;
         });
-        return `The gradients that the backward pass leaves of one block take, at any context: ${parts.join('; ')}.`;
+        return `The gradients that the backward pass leaves of one block take, at any context: ${sizes}.`;
       },
     },
     {
       of: 'memory_profiling.*/largest-allocations',
       numbers: ['bytes'],
       say(rows) {
-        const top = worst(rows, 'bytes');
-        const tensor = top.text('tensor');
+        const top = rows.most('bytes');
+        const [tensor, origin] = [top.text('tensor'), top.text('origin')];
         return (
-          `The largest allocations take **${formatBytes(top.number('bytes'))}** each (\`${top.text('op')}\`` +
-          `${tensor ? `, ${tensor}` : ''}), made in \`${top.text('range')}\`${top.text('origin') ? ` by \`${top.text('origin')}\`` : ''}.`
+          `The largest allocations take **${top.bytes('bytes')}** each (\`${top.text('op')}\`${tensor && `, ${tensor}`}), ` +
+          `made in \`${top.text('range')}\`${origin && ` by \`${origin}\``}.`
         );
       },
     },
@@ -154,11 +122,11 @@ export const memoryProfiling: Problem = {
       of: 'memory_profiling.*/live-at-the-peak',
       numbers: ['share'],
       say(rows) {
-        const parts = [...Map.groupBy(rows, (row) => row.text('phase'))].map(([phase, of]) => {
-          const top = worst(of, 'share');
-          return `${phase} ${top.text('what')} (${formatPercent(top.number('share'))})`;
+        const phases = rows.by('phase', (of, phase) => {
+          const top = of.most('share');
+          return `${phase} ${top.text('what')} (${top.percent('share')})`;
         });
-        return `What takes most of the memory at the peak of each phase: ${parts.join('; ')}.`;
+        return `What takes most of the memory at the peak of each phase: ${phases}.`;
       },
     },
   ],
@@ -187,9 +155,9 @@ export const gradientCheckpointing: Problem = {
       of: 'gradient_checkpointing/made-again',
       numbers: ['peakBytes', 'peakRatio', 'timeRatio'],
       say(rows) {
-        const least = best(recomputing(rows), 'peakBytes');
+        const least = rows.filter(recomputes).least('peakBytes');
         return (
-          `The lowest peak, **${formatBytes(least.number('peakBytes'))}**, is that of \`--recompute ${least.text('recompute')}\`: ` +
+          `The lowest peak, **${least.bytes('peakBytes')}**, is that of \`--recompute ${least.text('recompute')}\`: ` +
           `${formatRatio(least.number('peakRatio'))} the peak of a step that keeps all of its activations, in ` +
           `${formatRatio(least.number('timeRatio'))} the time.`
         );
@@ -198,15 +166,14 @@ export const gradientCheckpointing: Problem = {
     {
       of: 'gradient_checkpointing/made-again',
       numbers: ['predictedBytes', 'peakBytes'],
-      say(rows) {
-        const ratios = recomputing(rows).map((row) => row.number('predictedBytes') / row.number('peakBytes'));
-        return `The formulas of the policies predict peaks of ${ratioWords(ratios)} those measured.`;
-      },
+      say: (rows) =>
+        'The formulas of the policies predict peaks of ' +
+        `${rows.filter(recomputes).ratios((row) => row.number('predictedBytes') / row.number('peakBytes'))} those measured.`,
     },
   ],
 };
 
-/** The steps that recompute something; the others are what they are compared with. */
-function recomputing(rows: readonly AnsweringRow[]): AnsweringRow[] {
-  return rows.filter((row) => row.text('recompute') !== 'none');
+/** Whether a step recomputes something; the others are what they are compared with. */
+function recomputes(row: AnsweringRow): boolean {
+  return row.text('recompute') !== 'none';
 }

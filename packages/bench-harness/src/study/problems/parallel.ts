@@ -1,8 +1,8 @@
-import { formatBytes, formatDuration, formatPercent, formatRatio } from '@roofline/reports';
+import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { sizeInWords } from '../../benchmarks/allreduce/sizes.ts';
 import type { Answer } from '../answer.ts';
 import type { Problem, StudyRun } from '../problem.ts';
-import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
+import { ratioWords, type AnsweringRow } from '../rows.ts';
 
 /** Collectives by size, ranks and backend. */
 export const distributedCommunication: Problem = {
@@ -33,15 +33,14 @@ export const distributedCommunication: Problem = {
       of: 'distributed_communication_single_node.*/collectives',
       numbers: ['in-place-us', 'in-place-busbw', 'bytes', 'ranks'],
       say(rows) {
-        const parts = [
-          ...Map.groupBy(rows, (row) => `${row.text('backend')}, ${row.text('ranks')} ranks`),
-        ].map(([name, of]) => {
-          const [small, large] = [best(of, 'bytes'), worst(of, 'bytes')];
-          const at = (row: typeof small) =>
-            `${formatDuration(row.number('in-place-us') / 1000)} for ${sizeInWords(row.number('bytes'))}`;
-          return `${name}: ${small === large ? at(small) : `${at(small)}, ${at(large)}`} (${large.number('in-place-busbw').toPrecision(3)} GB/s on the bus)`;
+        const at = (row: AnsweringRow) =>
+          `${formatDuration(row.number('in-place-us') / 1000)} for ${sizeInWords(row.number('bytes'))}`;
+        const backends = rows.by(['backend', 'ranks'], (of, name) => {
+          const ends = [...new Set([of.least('bytes'), of.most('bytes')])];
+          const bandwidth = ends.at(-1)!.number('in-place-busbw').toPrecision(3);
+          return `${name} ranks: ${ends.map(at).join(', ')} (${bandwidth} GB/s on the bus)`;
         });
-        return `An all-reduce takes, by backend and ranks: ${parts.join('; ')}.`;
+        return `An all-reduce takes, by backend and ranks: ${backends}.`;
       },
     },
   ],
@@ -61,12 +60,12 @@ function volumeAnswer(run: string, by: 'optimizer' | 'mode'): Answer {
     of: `${run}/ddp-volume`,
     numbers: ['sentBytes', 'zeroBytes'],
     say(rows) {
-      const parts = rows.map(
-        (row) =>
-          `${row.text(by)} ${formatBytes(row.number('sentBytes'))}, ` +
-          `${formatRatio(row.number('sentBytes') / row.number('zeroBytes'))} the ${formatBytes(row.number('zeroBytes'))} of ZeRO's formula`,
+      const parts = rows.by(
+        by,
+        ({ first: row }, name) =>
+          `${name} ${row.bytes('sentBytes')}, ${row.over('sentBytes', 'zeroBytes')} the ${row.bytes('zeroBytes')} of ZeRO's formula`,
       );
-      return `In a step a rank sends, by ${by}: ${parts.join('; ')}.`;
+      return `In a step a rank sends, by ${by}: ${parts}.`;
     },
   };
 }
@@ -92,25 +91,23 @@ export const dataParallel: Problem = {
       of: 'ddp.modes/ddp',
       numbers: ['stepMs', 'communicationMs', 'exposedMs'],
       say(rows) {
-        const parts = rows.map(
-          (row) =>
-            `${row.text('mode')} ${formatDuration(row.number('stepMs'))}, of which communication adds ` +
-            `${formatDuration(row.number('exposedMs'))} (${formatPercent(row.number('exposedMs') / row.number('stepMs'))}; alone it ` +
-            `takes ${formatDuration(row.number('communicationMs'))})`,
-        );
-        return `A step takes: ${parts.join('; ')}.`;
+        const modes = rows.by('mode', ({ first: row }, mode) => {
+          const share = formatPercent(row.number('exposedMs') / row.number('stepMs'));
+          return (
+            `${mode} ${row.duration('stepMs')}, of which communication adds ${row.duration('exposedMs')} (${share}; alone it takes ` +
+            `${row.duration('communicationMs')})`
+          );
+        });
+        return `A step takes: ${modes}.`;
       },
     },
     {
       of: 'ddp.modes/ddp',
       numbers: ['hiddenShare', 'stepMs'],
       say(rows) {
-        const [overlap, naive] = ['overlap', 'naive'].map((mode) =>
-          rows.find((row) => row.text('mode') === mode),
-        );
-        if (!overlap || !naive) return null;
+        const [overlap, naive] = [rows.where({ mode: 'overlap' }).first, rows.where({ mode: 'naive' }).first];
         return (
-          `Overlapped, ${formatPercent(overlap.number('hiddenShare'))} of the communication runs alongside computation, and a step ` +
+          `Overlapped, ${overlap.percent('hiddenShare')} of the communication runs alongside computation, and a step ` +
           `takes ${ratioWords([overlap.number('stepMs') / naive.number('stepMs')])} the time of one that reduces its gradients ` +
           'after the backward pass.'
         );
@@ -138,14 +135,14 @@ export const optimizerStateSharding: Problem = {
       of: 'optimizer_state_sharding/ddp-memory',
       numbers: ['beforeStepBytes', 'afterStepBytes', 'stateBytes', 'formulaBytes'],
       say(rows) {
-        const parts = [...Map.groupBy(rows, (row) => row.text('optimizer'))].map(([optimizer, of]) => {
-          const row = worst(of, 'afterStepBytes');
+        const optimizers = rows.by('optimizer', (of, optimizer) => {
+          const row = of.most('afterStepBytes');
           return (
-            `${optimizer} ${formatBytes(row.number('beforeStepBytes'))} before the step and ${formatBytes(row.number('afterStepBytes'))} ` +
-            `after it, the state ${formatBytes(row.number('stateBytes'))} where ${formatBytes(row.number('formulaBytes'))} are expected`
+            `${optimizer} ${row.bytes('beforeStepBytes')} before the step and ${row.bytes('afterStepBytes')} ` +
+            `after it, the state ${row.bytes('stateBytes')} where ${row.bytes('formulaBytes')} are expected`
           );
         });
-        return `A rank holds, with the optimizer's state ${parts.join('; ')}.`;
+        return `A rank holds, with the optimizer's state ${optimizers}.`;
       },
     },
     volumeAnswer('optimizer_state_sharding', 'optimizer'),
@@ -153,18 +150,13 @@ export const optimizerStateSharding: Problem = {
       of: 'optimizer_state_sharding/ddp',
       numbers: ['stepMs', 'optimizerMs'],
       say(rows) {
-        const [pair] = pairsOf(
-          rows,
-          ['size', 'context', 'batch', 'dtype', 'worldSize', 'mode'],
-          (row) => row.text('optimizer') === 'sharded',
-          (row) => row.text('optimizer') === 'whole',
-        );
-        if (!pair) return null;
-        const [sharded, whole] = pair;
+        const keys = ['size', 'context', 'batch', 'dtype', 'worldSize', 'mode'];
+        const sharded = rows.pairs(keys, 'optimizer', ['sharded', 'whole']).first;
+        const whole = sharded.beside!;
         return (
-          `A step takes ${formatDuration(sharded.number('stepMs'))} sharded and ${formatDuration(whole.number('stepMs'))} whole ` +
+          `A step takes ${sharded.duration('stepMs')} sharded and ${whole.duration('stepMs')} whole ` +
           `(${formatRatio(sharded.number('stepMs') / whole.number('stepMs'))}); the optimizer's part of it ` +
-          `${formatDuration(sharded.number('optimizerMs'))} and ${formatDuration(whole.number('optimizerMs'))}: sharded, each rank ` +
+          `${sharded.duration('optimizerMs')} and ${whole.duration('optimizerMs')}: sharded, each rank ` +
           'updates its own part and gathers the others.'
         );
       },
@@ -191,11 +183,11 @@ export const fullySharded: Problem = {
       of: 'fsdp/ddp-memory',
       numbers: ['builtBytes', 'peakBytes'],
       say(rows) {
-        const byMode = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
-          const row = worst(of, 'peakBytes');
-          return `${mode} ${formatBytes(row.number('builtBytes'))} once built and ${formatBytes(row.number('peakBytes'))} at the peak of a step`;
+        const modes = rows.by('mode', (of, mode) => {
+          const row = of.most('peakBytes');
+          return `${mode} ${row.bytes('builtBytes')} once built and ${row.bytes('peakBytes')} at the peak of a step`;
         });
-        return `The rank that holds the most holds, by mode: ${byMode.join('; ')}.`;
+        return `The rank that holds the most holds, by mode: ${modes}.`;
       },
     },
     volumeAnswer('fsdp', 'mode'),
@@ -203,11 +195,12 @@ export const fullySharded: Problem = {
       of: 'fsdp/ddp',
       numbers: ['stepMs', 'communicationMs'],
       say(rows) {
-        const byMode = rows.map(
-          (row) =>
-            `${row.text('mode')} ${formatDuration(row.number('stepMs'))} (its communication alone ${formatDuration(row.number('communicationMs'))})`,
+        const modes = rows.by(
+          'mode',
+          ({ first: row }, mode) =>
+            `${mode} ${row.duration('stepMs')} (its communication alone ${row.duration('communicationMs')})`,
         );
-        return `A step takes: ${byMode.join('; ')}.`;
+        return `A step takes: ${modes}.`;
       },
     },
   ],

@@ -1,7 +1,8 @@
-import { formatBytes, formatNumber, formatPercent, formatRatio } from '@roofline/reports';
+import { formatNumber, formatRatio } from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
+import type { Answer } from '../answer.ts';
 import type { Problem } from '../problem.ts';
-import { best, pairsOf, ratioWords, worst } from '../in-words.ts';
+import { ratioWords, type AnsweringRow } from '../rows.ts';
 
 const sizes = 'small,medium,large,xl,2.7b';
 
@@ -23,17 +24,13 @@ export const mixedPrecisionAccumulation: Problem = {
       of: 'mixed_precision_accumulation/accumulation',
       numbers: ['offBy'],
       say(rows) {
-        const of = (experiment: string) => rows.find((row) => row.text('experiment') === experiment);
-        const [high, low, mixed] = [
-          of('float32 += float32'),
-          of('float16 += float16'),
-          of('float32 += float16'),
-        ];
-        if (!high || !low || !mixed) return null;
+        const of = (experiment: string) => rows.where({ experiment }).first;
+        const [high, low] = [of('float32 += float32'), of('float16 += float16')];
+        const mixed = of('float32 += float16').text('sum');
         return (
           `A thousand times 0.01 is ${high.text('sum')} in float32 and ${low.text('sum')} in float16, off by ` +
-          `${formatRatio(Math.abs(low.number('offBy')) / Math.abs(high.number('offBy')))} as much: each float16 sum is rounded to ` +
-          `a step that grows with it. Summed in float32 from float16 addends it is ${mixed.text('sum')}: the sum is kept, and ` +
+          `${formatRatio(Math.abs(low.number('offBy') / high.number('offBy')))} as much: each float16 sum is rounded to ` +
+          `a step that grows with it. Summed in float32 from float16 addends it is ${mixed}: the sum is kept, and ` +
           'what is left is the rounding of 0.01 itself.'
         );
       },
@@ -90,31 +87,29 @@ export const benchmarkingMixedPrecision: Problem = {
       of: 'benchmarking_mixed_precision.dtypes/dtypes',
       numbers: [],
       say(rows) {
-        const of = (tensor: string) => rows.find((row) => row.text('tensor') === tensor)?.text('bfloat16');
-        const names = ['parameters', 'first layer', 'layerNorm', 'logits', 'loss', 'gradients'];
-        const parts = names.flatMap((name) => (of(name) ? [`${name} ${of(name)}`] : []));
+        const parts = rows.all.flatMap((row) =>
+          row.text('bfloat16') ? [`${row.text('tensor')} ${row.text('bfloat16')}`] : [],
+        );
         return parts.length === 0 ? null : `Under autocast to bfloat16: ${parts.join(', ')}.`;
       },
     },
-    ...(['float16', 'bfloat16'] as const).map((dtype) => ({
+    ...(['float16', 'bfloat16'] as const).map((dtype): Answer => ({
       of: 'benchmarking_mixed_precision.norms/norms',
       numbers: ['magnitude', dtype],
-      say(rows: Parameters<Problem['answers'][number]['say']>[0]) {
-        const of = (part: string) => rows.filter((row) => row.text('part') === part);
-        const [output, mended] = [of('output'), of('output, statistics in float32')];
-        if (output.length === 0 || mended.length === 0) return null;
-        const [good, bad] = [worst(mended, dtype), worst(output, dtype)];
+      say(rows) {
+        const output = rows.where({ part: 'output' });
+        const good = rows.where({ part: 'output, statistics in float32' }).most(dtype);
+        const bad = output.most(dtype);
+        const inputs = (row: AnsweringRow) => `inputs of ${formatNumber(row.number('magnitude'), 1)}`;
         const lost = output.filter((row) => row.number(dtype) > 0.5);
-        const firstLost = lost.length === 0 ? null : best(lost, 'magnitude');
         const why =
-          firstLost === null
+          lost.all.length === 0
             ? 'at no magnitude is it lost'
-            : `from inputs of ${formatNumber(firstLost.number('magnitude'), 1)} on it is lost, since squares beyond the range of the ` +
-              'dtype spoil the statistics';
+            : `from ${inputs(lost.least('magnitude'))} on it is lost, since squares beyond the range of the dtype spoil the statistics`;
         return (
-          `Calculated in ${dtype} alone the output of norms is off by up to ${formatPercent(bad.number(dtype))} ` +
-          `(${bad.text('norm')}, inputs of ${formatNumber(bad.number('magnitude'), 1)}); ${why}. With statistics in float32 it is off by ` +
-          `at most ${formatPercent(good.number(dtype))}, whatever the magnitude.`
+          `Calculated in ${dtype} alone the output of norms is off by up to ${bad.percent(dtype)} ` +
+          `(${bad.text('norm')}, ${inputs(bad)}); ${why}. With statistics in float32 it is off by ` +
+          `at most ${good.percent(dtype)}, whatever the magnitude.`
         );
       },
     })),
@@ -122,37 +117,26 @@ export const benchmarkingMixedPrecision: Problem = {
       of: 'benchmarking_mixed_precision.times/speed',
       numbers: ['speedUp'],
       say(rows) {
-        const low = rows.filter((row) => row.text('dtype') === 'bfloat16');
-        if (low.length === 0) return null;
-        const parts = [...Map.groupBy(low, (row) => row.text('mode'))].map(([mode, of]) => {
-          const ratios = of.map((row) => row.number('speedUp'));
-          const [first, last] = [of[0]!, of.at(-1)!];
-          const ends =
-            of.length === 1
-              ? ''
-              : ` (${formatRatio(first.number('speedUp'))} for ${first.text('size')}, ` +
-                `${formatRatio(last.number('speedUp'))} for ${last.text('size')})`;
-          return `${mode} at **${formatRatio(logAverage(ratios))}**${ends}`;
+        const modes = rows.where({ dtype: 'bfloat16' }).by('mode', (of, mode) => {
+          const at = (row: AnsweringRow) => `${formatRatio(row.number('speedUp'))} for ${row.text('size')}`;
+          const ends = of.all.length === 1 ? '' : ` (${at(of.first)}, ${at(of.all.at(-1)!)})`;
+          return `${mode} at **${formatRatio(logAverage(of.numbers('speedUp')))}**${ends}`;
         });
-        return `Autocast to bfloat16 runs ${parts.join(', ')} the speed of float32, in the geometric mean over the sizes.`;
+        return `Autocast to bfloat16 runs at these speeds of float32, in the geometric mean over the sizes: ${modes}.`;
       },
     },
     {
       of: 'benchmarking_mixed_precision.times/speed',
       numbers: ['peakBytes'],
       say(rows) {
-        const pairs = pairsOf(
-          rows.filter((row) => row.text('mode') !== 'forward'),
-          ['size', 'context', 'mode'],
-          (row) => row.text('dtype') === 'bfloat16',
-          (row) => row.text('dtype') === 'float32',
-        );
-        if (pairs.length === 0) return null;
-        const ratios = pairs.map(([low, high]) => low.number('peakBytes') / high.number('peakBytes'));
-        const [low, high] = pairs.at(-1)!;
+        const pairs = rows
+          .filter((row) => row.text('mode') !== 'forward')
+          .pairs(['size', 'context', 'mode'], 'dtype', ['bfloat16', 'float32']);
+        const ratios = ratioWords(pairs.overBeside('peakBytes'));
+        const low = pairs.all.at(-1)!;
         return (
-          `With a backward pass its peak memory is ${ratioWords(ratios)} of float32's (${low.text('size')}, ` +
-          `${low.text('mode')}: ${formatBytes(low.number('peakBytes'))} and ${formatBytes(high.number('peakBytes'))}): ` +
+          `With a backward pass its peak memory is ${ratios} of float32's (${low.text('size')}, ` +
+          `${low.text('mode')}: ${low.bytes('peakBytes')} and ${low.beside!.bytes('peakBytes')}): ` +
           'activations are halved, and parameters, gradients and moments stay float32, with low copies of the weights beside them.'
         );
       },

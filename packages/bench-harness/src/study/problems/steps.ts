@@ -1,8 +1,8 @@
-import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
+import { formatPercent, formatRatio } from '@roofline/reports';
 import { capitalize } from '../../parameters/words.ts';
-import { valuesInWords } from '../../report/values-in-words.ts';
+import type { Answer } from '../answer.ts';
 import type { Problem } from '../problem.ts';
-import { best, named, ratioWords, worst } from '../in-words.ts';
+import type { AnsweringRow, Rows } from '../rows.ts';
 
 const sizes = 'small,medium,large,xl,2.7b';
 
@@ -50,57 +50,46 @@ export const benchmarkingScript: Problem = {
       of: 'benchmarking_script.steps/step-times',
       numbers: ['medianMs', 'context'],
       say(rows) {
-        const parts = [...Map.groupBy(rows, (row) => row.text('mode'))].map(([mode, of]) => {
-          const [least, most] = [best(of, 'medianMs'), worst(of, 'medianMs')];
-          const at = (row: typeof least) =>
-            `${formatDuration(row.number('medianMs'))} for ${row.text('size')} at context ${row.number('context')}`;
+        const at = (row: AnsweringRow) =>
+          `${row.duration('medianMs')} for ${row.text('size')} at context ${row.text('context')}`;
+        const modes = rows.by('mode', (of, mode) => {
+          const [least, most] = [of.least('medianMs'), of.most('medianMs')];
           return `${mode} ${least === most ? at(least) : `from ${at(least)} to ${at(most)}`}`;
         });
-        return `${capitalize(parts.join('; '))} (medians).`;
+        return `${capitalize(modes)} (medians).`;
       },
     },
     {
       of: 'benchmarking_script.*/step-times',
       numbers: ['parameters'],
       say(rows) {
-        const counts = new Map(rows.map((row) => [row.text('size'), row.number('parameters')]));
-        const parts = [...counts].map(([size, count]) => `${size} ${inBillions(count)}`);
-        const large = counts.get('2.7b');
+        const count = (of: Rows) => inBillions(of.first.number('parameters'));
+        const large = rows.where({ size: '2.7b' });
         const named =
-          large === undefined
+          large.all.length === 0
             ? ''
-            : ` What the handout of 2026 calls xl (d_model 2560) is 2.7b here, whose name is not its ${inBillions(large)} parameters; ` +
+            : ` What the handout of 2026 calls xl (d_model 2560) is 2.7b here, whose name is not its ${count(large)} parameters; ` +
               'xl here is that of 2025 (d_model 1600).';
-        return `Parameters: ${parts.join(', ')}.${named}`;
+        return `Parameters: ${rows.by('size', (of, size) => `${size} ${count(of)}`)}.${named}`;
       },
     },
     {
       of: 'benchmarking_script.steps/phases',
       numbers: ['forwardMs', 'backwardMs'],
-      say(rows) {
-        const ratios = rows
-          .filter((row) => row.text('mode') === 'forward-backward')
-          .map((row) => row.number('backwardMs') / row.number('forwardMs'));
-        if (ratios.length === 0) return null;
-        return (
-          `A backward pass takes ${ratioWords(ratios)} the time of the forward pass before it: for each product of the forward ` +
-          'pass it has two, one for the gradient of each operand.'
-        );
-      },
+      say: (rows) =>
+        `A backward pass takes ${rows.where({ mode: 'forward-backward' }).ratios((row) => row.number('backwardMs') / row.number('forwardMs'))} ` +
+        'the time of the forward pass before it: for each product of the forward pass it has two, one for the gradient of each operand.',
     },
     {
       of: 'benchmarking_script.steps/step-times',
       numbers: ['meanMs', 'stdMs'],
       say(rows) {
-        const spread = rows.map((row) => ({
-          name: `${row.text('size')}, context ${row.text('context')}, ${row.text('mode')}`,
-          value: row.number('stdMs') / row.number('meanMs'),
-        }));
-        const [widest] = spread.toSorted((a, b) => b.value - a.value);
-        const within = spread.filter(({ value }) => value <= 0.05).length;
+        const spread = (row: AnsweringRow) => row.number('stdMs') / row.number('meanMs');
+        const [widest] = rows.all.toSorted((a, b) => spread(b) - spread(a));
         return (
-          `The standard deviation is at most 5 % of the mean in ${within} of ${spread.length} cells; the widest is ` +
-          `${formatPercent(widest!.value)} (${widest!.name}).`
+          `The standard deviation is at most 5 % of the mean in ${rows.filter((row) => spread(row) <= 0.05).all.length} of ` +
+          `${rows.all.length} cells; the widest is ${formatPercent(spread(widest!))} ` +
+          `(${widest!.text('size')}, context ${widest!.text('context')}, ${widest!.text('mode')}).`
         );
       },
     },
@@ -108,16 +97,15 @@ export const benchmarkingScript: Problem = {
       of: 'benchmarking_script.warmup/warm-up',
       numbers: ['warmup', 'firstMs', 'medianMs', 'meanRatio'],
       say(rows) {
-        const cold = rows.filter((row) => row.number('warmup') === 0);
-        const first = rows.filter((row) => row.number('warmup') === 1);
-        if (cold.length === 0) return null;
-        const firsts = cold.map((row) => row.number('firstMs') / row.number('medianMs'));
-        const after = first.map((row) => row.number('meanRatio'));
+        const [cold, first] = [rows.where({ warmup: '0' }), rows.where({ warmup: '1' })];
+        const firsts = cold.ratios((row) => row.number('firstMs') / row.number('medianMs'));
         return (
-          `Without warm-up the mean step takes ${ratioWords(cold.map((row) => row.number('meanRatio')))} the time that it takes ` +
-          `after the most warm-up steps, since the first step alone takes ${ratioWords(firsts)} the median: it compiles or loads ` +
-          'kernels, asks the driver for memory, and finds caches empty and clocks low.' +
-          (after.length > 0 ? ` After a single warm-up step the mean is at ${ratioWords(after)}.` : '')
+          `Without warm-up the mean step takes ${cold.ratios('meanRatio')} the time that it takes after the most warm-up steps, ` +
+          `since the first step alone takes ${firsts} the median: it compiles or loads kernels, asks the driver for memory, and ` +
+          'finds caches empty and clocks low.' +
+          (first.all.length > 0
+            ? ` After a single warm-up step the mean is at ${first.ratios('meanRatio')}.`
+            : '')
         );
       },
     },
@@ -174,44 +162,34 @@ export const nsysProfile: Problem = {
       of: 'nsys_profile.*/steps',
       numbers: ['deviceMs', 'plainMs'],
       say: (rows) =>
-        `On the device a profiled step takes ${ratioWords(rows.map((row) => row.number('deviceMs') / row.number('plainMs')))} ` +
+        `On the device a profiled step takes ${rows.ratios((row) => row.number('deviceMs') / row.number('plainMs'))} ` +
         'the time of a step that is not profiled.',
     },
-    ...(['forward', 'forward and backward', 'whole step'] as const).map((phase) => ({
+    ...Object.entries({
+      forward: 'forward pass',
+      'forward and backward': 'forward and backward passes',
+      'whole step': 'whole step',
+    }).map(([phase, title]): Answer => ({
       of: 'nsys_profile.*/top-of-phases',
       numbers: ['share', 'instances'],
-      say(rows: Parameters<Problem['answers'][number]['say']>[0]) {
-        const of = rows.filter((row) => row.text('phase') === phase);
-        if (of.length === 0) return null;
-        const parts = [...Map.groupBy(of, (row) => row.text('kernel'))].map(([kernel, group]) => {
-          const counts = group.map((row) => row.number('instances'));
+      say(rows) {
+        const kernels = rows.where({ phase }).by('kernel', (of, kernel) => {
+          const counts = of.numbers('instances');
           const [least, most] = [Math.min(...counts), Math.max(...counts)].map(Math.round);
           const times = least === most ? `${least} times` : `${least} to ${most} times`;
-          const shares = valuesInWords(
-            named(group, 'share', (row) => row.text('cell')),
-            formatPercent,
-          );
-          return `\`${kernel}\` (${shares} of the kernel time; ${times} a step)`;
+          return `\`${kernel}\` (${of.shares('share', 'cell')} of the kernel time; ${times} a step)`;
         });
-        return `Most time of the ${phase === 'whole step' ? phase : `${phase} pass${phase === 'forward' ? '' : 'es'}`} goes to ${parts.join('; ')}.`;
+        return `Most time of the ${title} goes to ${kernels}.`;
       },
     })),
     {
       of: 'nsys_profile.*/matmul-share',
       numbers: ['matmulShare'],
       say(rows) {
-        const [forward, all] = ['forward', 'all'].map((phase) =>
-          rows.filter((row) => row.text('phase') === phase),
-        );
-        if (forward!.length === 0 || all!.length === 0) return null;
-        const shareOf = (of: typeof rows) =>
-          valuesInWords(
-            named(of, 'matmulShare', (row) => row.text('cell')),
-            formatPercent,
-          );
+        const [forward, all] = [rows.where({ phase: 'forward' }), rows.where({ phase: 'all' })];
         return (
-          `Matrix products take ${shareOf(forward!)} of the kernel time of the forward pass, and ${shareOf(all!)} of that of the whole ` +
-          'step, to which the optimizer adds element-wise work alone.'
+          `Matrix products take ${forward.shares('matmulShare', 'cell')} of the kernel time of the forward pass, and ` +
+          `${all.shares('matmulShare', 'cell')} of that of the whole step, to which the optimizer adds element-wise work alone.`
         );
       },
     },
@@ -219,19 +197,15 @@ export const nsysProfile: Problem = {
       of: 'nsys_profile.*/attention',
       numbers: ['timeRatio', 'flopsRatio'],
       say(rows) {
-        const forward = rows.filter((row) => row.text('phase') === 'forward');
-        if (forward.length === 0) return null;
-        const [time, flops] = (['timeRatio', 'flopsRatio'] as const).map((key) =>
-          forward.map((row) => row.number(key)),
+        const forward = rows.where({ phase: 'forward' });
+        const range = (key: string) =>
+          [...new Set([forward.least(key), forward.most(key)])].map((row) => row.percent(key)).join(' to ');
+        const factor = Math.max(
+          ...forward.numbers((row) => row.number('timeRatio') / row.number('flopsRatio')),
         );
-        const range = (values: readonly number[]) =>
-          values.length === 1
-            ? formatPercent(values[0]!)
-            : `${formatPercent(Math.min(...values))} to ${formatPercent(Math.max(...values))}`;
-        const factor = Math.max(...time!.map((each, index) => each / flops![index]!));
         return (
-          `Inside attention softmax has ${range(flops!)} of the FLOPs of the two products and takes ${range(time!)} of their ` +
-          `time, up to ${formatRatio(factor)} its share of the FLOPs: it moves memory, where products calculate.`
+          `Inside attention softmax has ${range('flopsRatio')} of the FLOPs of the two products and takes ${range('timeRatio')} of ` +
+          `their time, up to ${formatRatio(factor)} its share of the FLOPs: it moves memory, where products calculate.`
         );
       },
     },
