@@ -3,13 +3,14 @@ import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/
 import { column, ratioColumns } from '../../../report/standard-columns.ts';
 import { countedBytes, factsOf, pieceCount, placements, root, type Placement } from '../operations.ts';
 import { collectiveParameters } from '../parameters.ts';
-import { mainOf, overPeer, sideName, timingOf, type CollectiveSide, type Measured } from './measured.ts';
+import { mainOf, overPeer, sideName, timingOf, type CollectiveSide } from './measured.ts';
 import { fitLatencyBandwidth, type LatencyBandwidth } from '../../../measuring/latency-bandwidth.ts';
 
 type Column = ColumnOf<CollectiveSide>;
 type Sides = readonly CollectiveSide[];
 
-const giga = 1e9;
+const inGiga = (value: number | undefined) => value && value / 1e9;
+const inMicroseconds = (ms: number | undefined) => ms && ms * 1000;
 const everyRow = { everyRow: true } as const;
 const right = { align: 'right' } as const;
 
@@ -22,47 +23,27 @@ const nounOf: Readonly<Record<Placement, string>> = {
 function placementColumns(placement: Placement): Column[] {
   const noun = nounOf[placement];
   const where = placement === 'in-place' ? `, ${noun}` : '';
-  const of = (value: (measured: Measured) => number | string) => (side: CollectiveSide) => {
-    const measured = timingOf(side, placement);
-    return measured && value(measured);
-  };
-  const shown = 'filled';
+  const of = (side: CollectiveSide) => timingOf(side, placement);
+  const gigabytes = { unit: 'GB/s', digits: 3, shown: 'filled' } as const;
   return [
-    column.number(
-      `${placement}-us`,
-      `Time, ${noun}`,
-      of(({ timeMs }) => timeMs * 1000),
-      {
-        ...{ unit: 'µs', digits: 4, shown },
-        description: 'Of a call on the slowest rank, the median of all samples.',
-      },
-    ),
+    column.number(`${placement}-us`, `Time, ${noun}`, (side) => inMicroseconds(of(side)?.timeMs), {
+      ...{ unit: 'µs', digits: 4, shown: 'filled' },
+      description: 'Of a call on the slowest rank, the median of all samples.',
+    }),
     column.number(
       `${placement}-algbw`,
       `algbw${where}`,
-      of((each) => each.algorithmBandwidth / giga),
-      {
-        ...{ unit: 'GB/s', digits: 3, shown },
-      },
+      (side) => inGiga(of(side)?.algorithmBandwidth),
+      gigabytes,
     ),
-    column.number(
-      `${placement}-busbw`,
-      `busbw${where}`,
-      of((each) => each.busBandwidth / giga),
-      {
-        ...{ unit: 'GB/s', digits: 3, emphasis: 'strong', shown },
-        description: "What each link carries: algbw times nccl-tests' factor for the op and the ranks.",
-      },
-    ),
-    column.text(
-      `${placement}-wrong`,
-      `#wrong${where}`,
-      of(({ wrong }) => wrong ?? 'N/A'),
-      {
-        ...{ ...right, shown },
-        description: 'Elements that differ from what they should be, on all ranks together.',
-      },
-    ),
+    column.number(`${placement}-busbw`, `busbw${where}`, (side) => inGiga(of(side)?.busBandwidth), {
+      ...{ ...gigabytes, emphasis: 'strong' },
+      description: "What each link carries: algbw times nccl-tests' factor for the op and the ranks.",
+    }),
+    column.text(`${placement}-wrong`, `#wrong${where}`, (side) => of(side) && (of(side)!.wrong ?? 'N/A'), {
+      ...{ ...right, shown: 'filled' },
+      description: 'Elements that differ from what they should be, on all ranks together.',
+    }),
   ];
 }
 
@@ -73,7 +54,7 @@ const backend = column.text<Parameters<typeof sideName>[0]>('backend', 'Backend'
 const columns: readonly Column[] = [
   backend,
   ...placements.flatMap(placementColumns),
-  column.number('meanUs', 'Mean of ranks', meanUs, {
+  column.number('meanUs', 'Mean of ranks', (side) => inMicroseconds(mainOf(side)?.meanMs), {
     ...{ unit: 'µs', digits: 4, description: 'The mean of all ranks instead of the slowest one.' },
   }),
   column.percent('roofShare', 'Of the roof', roofShare, {
@@ -103,11 +84,6 @@ const ncclTypes = {
   int32: 'int32',
   int64: 'int64',
 } as const;
-
-function meanUs(side: CollectiveSide): number | undefined {
-  const main = mainOf(side);
-  return main && main.meanMs * 1000;
-}
 
 /** Of a link's bandwidth; undefined where that is not known. */
 export function roofShare(side: CollectiveSide): number | undefined {
@@ -157,11 +133,11 @@ interface Fitted extends RowItem {
 const fitColumns: readonly ColumnOf<Fitted>[] = [
   backend,
   column.number('latencyUs', 'Latency α', ({ fit }) => fit.latencyMs * 1000, { unit: 'µs', digits: 3 }),
-  column.number('bandwidth', 'Bandwidth 1/β', ({ fit }) => fit.bytesPerSecond / giga, {
+  column.number('bandwidth', 'Bandwidth 1/β', ({ fit }) => inGiga(fit.bytesPerSecond), {
     unit: 'GB/s',
     digits: 3,
   }),
-  column.number('busBandwidth', 'On the bus', ({ fit }) => fit.busBytesPerSecond / giga, {
+  column.number('busBandwidth', 'On the bus', ({ fit }) => inGiga(fit.busBytesPerSecond), {
     ...{ unit: 'GB/s', digits: 3 },
   }),
 ];

@@ -35,45 +35,23 @@ const columns: readonly ColumnOf<MeasuredStep>[] = [
     'Device time',
     'Mean and standard deviation of the time between two events on the device around each step.',
   ),
-  column.number(
-    'tokensPerSecond',
-    'Tokens/s',
-    ({ cell, time }) => (cell.batch * cell.context * 1000) / time!.median,
-    { digits: 3 },
-  ),
+  column.number('tokensPerSecond', 'Tokens/s', tokensPerSecond, { digits: 3 }),
   ...achievedColumns(flopsPerSecond, "The model's FLOPs over the median time."),
   ...roofColumns,
   peakColumn,
   column.ms('forwardMs', 'Forward', (step) => phasesMs(step).forward),
   column.ms('backwardMs', 'Backward', (step) => phasesMs(step).backward),
   column.ms('optimizerMs', 'Optimizer', (step) => phasesMs(step).optimizer),
-  column.number(
-    'optimizerGigabytesPerSecond',
-    'Optimizer traffic',
-    (step) => {
-      const traffic = optimizerTraffic(step);
-      return traffic === null ? undefined : traffic / 1e9;
-    },
-    {
-      ...{ unit: 'GB/s', digits: 3, detail: true, shown: 'filled' },
-      description: '28 bytes a parameter over the median of the optimizer phase.',
-    },
-  ),
-  column.percent(
-    'optimizerCopyShare',
-    'Optimizer bandwidth',
-    (step) => {
-      const traffic = optimizerTraffic(step);
-      const { ceilings } = step.record;
-      return traffic === null ? undefined : ceilings && traffic / ceilings.copyBytesPerSecond;
-    },
-    {
-      ...{ detail: true, shown: 'filled' },
-      description:
-        'Train steps: 28 bytes a parameter (AdamW reads four float32 values and writes three) over the median of ' +
-        'the optimizer phase, against the measured ceiling of copies.',
-    },
-  ),
+  column.number('optimizerGigabytesPerSecond', 'Optimizer traffic', (step) => trafficOver(step, 1e9), {
+    ...{ unit: 'GB/s', digits: 3, detail: true, shown: 'filled' },
+    description: '28 bytes a parameter over the median of the optimizer phase.',
+  }),
+  column.percent('optimizerCopyShare', 'Optimizer bandwidth', copyShare, {
+    ...{ detail: true, shown: 'filled' },
+    description:
+      'Train steps: 28 bytes a parameter (AdamW reads four float32 values and writes three) over the median of ' +
+      'the optimizer phase, against the measured ceiling of copies.',
+  }),
   column.ms('wallMedianMs', 'Wall clock', ({ result }) => summarize(result.wallMs).median, {
     description: "Median of a whole step by the host's clock.",
   }),
@@ -99,6 +77,20 @@ const columns: readonly ColumnOf<MeasuredStep>[] = [
       'reserved memory, for it does not count what graphs work in as allocated.',
   }),
 ];
+
+function tokensPerSecond({ cell, time }: MeasuredStep): number {
+  return (cell.batch * cell.context * 1000) / time!.median;
+}
+
+function trafficOver(step: MeasuredStep, bytesPerSecond: number): number | undefined {
+  const traffic = optimizerTraffic(step);
+  return traffic === null ? undefined : traffic / bytesPerSecond;
+}
+
+function copyShare(step: MeasuredStep): number | null | undefined {
+  const { ceilings } = step.record;
+  return ceilings && trafficOver(step, ceilings.copyBytesPerSecond);
+}
 
 /** Of a peer whose time is that of steps back to back. */
 function peerStepMs({ result: { peer } }: MeasuredStep): number | undefined {

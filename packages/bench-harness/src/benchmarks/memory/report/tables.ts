@@ -32,43 +32,25 @@ const columns: readonly ColumnOf<MeasuredMemory>[] = [
   column.bytes('reservedBytes', 'Reserved', ({ result }) => result.peakReservedBytes, {
     ...{ ...held, description: 'Most bytes that the allocator held of the system.' },
   }),
-  column.percent(
-    'allocatedShare',
-    'Allocated',
-    ({ result }) => result.peakAllocatedBytes / result.peakReservedBytes,
-    {
-      ...{ ...filled, description: 'Peak over reserved: the rest is cached or lost between blocks.' },
-    },
-  ),
+  column.percent('allocatedShare', 'Allocated', (each) => each.peakBytes! / each.result.peakReservedBytes, {
+    ...{ ...filled, description: 'Peak over reserved: the rest is cached or lost between blocks.' },
+  }),
   column.bytes('forwardBytes', 'Peak forward', peakOf('forward'), held),
   column.bytes('backwardBytes', 'Peak backward', peakOf('backward'), held),
   column.bytes('optimizerBytes', 'Peak optimizer', peakOf('optimizer'), held),
   column.bytes('stepBytes', 'Peak of a graph', peakOf('whole step'), {
     ...{ ...held, description: 'A compiled step is one launch: its phases cannot be told apart.' },
   }),
-  column.bytes(
-    'arenaBytes',
-    'Arena',
-    ({ result: { arenaBytes } }) => (arenaBytes === 0 ? null : arenaBytes),
-    {
-      ...{ ...held, description: 'What a compiled step works in, laid out before it runs.' },
-    },
-  ),
+  column.bytes('arenaBytes', 'Arena', ({ result }) => result.arenaBytes || null, {
+    ...{ ...held, description: 'What a compiled step works in, laid out before it runs.' },
+  }),
   column.bytes('weightBytes', 'Weights', ({ result }) => result.weightBytes, held),
-  column.bytes('blockBytes', 'Saved by a block', ({ result }) => result.savedByBlock?.bytes ?? null, {
+  column.bytes('blockBytes', 'Saved by a block', ({ result }) => result.savedByBlock?.bytes, {
     ...{ ...ofBlock, description: 'What the tape keeps of one block for the backward pass.' },
   }),
-  column.bytes(
-    'gradientBytes',
-    'Gradients of a block',
-    ({ result }) => result.gradientsOfBlock?.bytes ?? null,
-    {
-      ...{
-        ...ofBlock,
-        description: "What the backward pass leaves of one block: its parameters' gradients.",
-      },
-    },
-  ),
+  column.bytes('gradientBytes', 'Gradients of a block', ({ result }) => result.gradientsOfBlock?.bytes, {
+    ...{ ...ofBlock, description: "What the backward pass leaves of one block: its parameters' gradients." },
+  }),
   column.bytes('residualBytes', 'Residual stream', ({ result }) => result.residual.bytes, {
     ...{ ...ofBlock, description: 'Batch × context × model dimension × bytes of its dtype.' },
   }),

@@ -20,89 +20,38 @@ export const instrumentLabels: Readonly<Record<InstrumentName, string>> = {
   memory: 'recording memory',
 };
 
-type Value = (cost: InstrumentCost) => number | string | null;
-const of = (value: Value) => (each: InstrumentMeasurement) => value(costOf(each)!);
-
-const columns: readonly ColumnOf<InstrumentMeasurement>[] = [
+const columns: readonly ColumnOf<InstrumentRow>[] = [
   column.text('instrument', 'Instrument', ({ instrument }) => instrumentLabels[instrument], {
     everyRow: true,
   }),
-  column.ms(
-    'offMs',
-    'Off',
-    of(({ offMs }) => offMs),
-    {
-      description:
-        'Median device time of a train step without an instrument, before a profiler was attached.',
-    },
-  ),
-  column.ms(
-    'onMs',
-    'On',
-    of(({ onMs }) => onMs),
-    {
-      description:
-        'The same under the instrument: the step alone, from idle device to idle device. What starting and ' +
-        'reading the instrument take is in Read-out.',
-    },
-  ),
-  column.ratio(
-    'ratio',
-    'On / off',
-    of(({ ratio }) => ratio.ratio),
-    { digits: 4, emphasis: 'strong' },
-  ),
-  column.text(
-    'ratioInterval',
-    '95 % interval',
-    of(({ ratio }) => formatInterval(ratio)),
-    {
-      ...{ align: 'right', qualifies: 'ratio', description: 'Of the ratio, by bootstrap over the rounds.' },
-    },
-  ),
-  column.percent(
-    'overhead',
-    'Overhead',
-    of(({ ratio }) => ratio.ratio - 1),
-    {
-      description: 'The ratio less one.',
-    },
-  ),
-  column.ratio(
-    'wallRatio',
-    'Wall, on / off',
-    of(({ onWallMs, offWallMs }) => onWallMs / offWallMs),
-    {
-      ...{ digits: 4, description: "Ratio of the medians by the host's clock." },
-    },
-  ),
-  column.number(
-    'events',
-    'Events',
-    of(({ events }) => events),
-    {
-      description: 'Of one step: kernels, copies and fills; or allocations, frees and segments.',
-    },
-  ),
-  column.number('microsecondsPerEvent', 'Per event', of(microsecondsPerEvent), {
+  column.ms('offMs', 'Off', {
+    description: 'Median device time of a train step without an instrument, before a profiler was attached.',
+  }),
+  column.ms('onMs', 'On', {
+    description:
+      'The same under the instrument: the step alone, from idle device to idle device. What starting and ' +
+      'reading the instrument take is in Read-out.',
+  }),
+  column.ratio('ratio', 'On / off', ({ ratio }) => ratio.ratio, { digits: 4, emphasis: 'strong' }),
+  column.text('ratioInterval', '95 % interval', ({ ratio }) => formatInterval(ratio), {
+    ...{ align: 'right', qualifies: 'ratio', description: 'Of the ratio, by bootstrap over the rounds.' },
+  }),
+  column.percent('overhead', 'Overhead', ({ ratio }) => ratio.ratio - 1, {
+    description: 'The ratio less one.',
+  }),
+  column.ratio('wallRatio', 'Wall, on / off', ({ onWallMs, offWallMs }) => onWallMs / offWallMs, {
+    ...{ digits: 4, description: "Ratio of the medians by the host's clock." },
+  }),
+  column.number('events', 'Events', {
+    description: 'Of one step: kernels, copies and fills; or allocations, frees and segments.',
+  }),
+  column.number('microsecondsPerEvent', 'Per event', microsecondsPerEvent, {
     ...{ unit: 'µs', digits: 2, description: 'Difference of the median wall times over the events.' },
   }),
-  column.number(
-    'droppedRecords',
-    'Dropped',
-    of(({ droppedRecords }) => droppedRecords),
-    {
-      description: 'Records that were lost, over all steps.',
-    },
-  ),
-  column.ms(
-    'readOutMs',
-    'Read-out',
-    of(({ readOutMs }) => readOutMs),
-    {
-      description: 'What the instrument takes outside the step: to start, to flush, and to make its result.',
-    },
-  ),
+  column.number('droppedRecords', 'Dropped', { description: 'Records that were lost, over all steps.' }),
+  column.ms('readOutMs', 'Read-out', {
+    description: 'What the instrument takes outside the step: to start, to flush, and to make its result.',
+  }),
 ];
 
 function microsecondsPerEvent({ events, onWallMs, offWallMs }: InstrumentCost): number | null {
@@ -112,17 +61,20 @@ function microsecondsPerEvent({ events, onWallMs, offWallMs }: InstrumentCost): 
 // All cells are train steps.
 const { mode: _, ...parameters } = stepParameters;
 
+/** An instrument on one cell, and what it costs; of a cell without a result nothing is known of that. */
+type InstrumentRow = InstrumentMeasurement & InstrumentCost;
+
 /** One row an instrument and cell. */
 export function instrumentTable(cells: OverheadCells): Table[] {
+  const rows = instrumentsIn(cells).map((each) => ({ ...each, ...costOf(each) }) as InstrumentRow);
   return tablesOf(
     {
       ...{ id: 'instrument-overhead', title: 'Overhead of instruments', parameters, columns },
-      facts: (each) => {
-        const { ratio, offWallMs, onWallMs } = costOf(each)!;
-        return { ratioLow: ratio.low, ratioHigh: ratio.high, offWallMs, onWallMs };
-      },
+      facts: ({ ratio, offWallMs, onWallMs }) => ({
+        ...{ ratioLow: ratio.low, ratioHigh: ratio.high, offWallMs, onWallMs },
+      }),
     },
-    instrumentsIn(cells),
+    rows,
   );
 }
 

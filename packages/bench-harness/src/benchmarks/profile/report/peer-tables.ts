@@ -99,29 +99,20 @@ interface TopKernels {
   readonly steps: { readonly ours: number; readonly theirs: number };
 }
 
+const strong = { emphasis: 'strong' } as const;
+
 /** The columns of one side. */
 function sideColumns(side: 'ours' | 'theirs', label: string): ColumnOf<TopKernels>[] {
   const key = (name: string) =>
     side === 'ours' ? name : `peer${name.charAt(0).toUpperCase()}${name.slice(1)}`;
-  const perStepOf = (value: (group: KernelGroup) => number) => (row: TopKernels) =>
-    row[side] && value(row[side]) / row.steps[side];
+  const ofStep = (row: TopKernels, total: number | undefined) => total && total / row.steps[side];
   return [
     column.text(key('name'), label, (row) => row[side] && shortName(row[side].name), { overflow: 'shorten' }),
-    column.ms(
-      key('ms'),
-      'Time',
-      perStepOf(({ totalNs }) => totalNs / 1e6),
-      { emphasis: 'strong' },
-    ),
+    column.ms(key('ms'), 'Time', (row) => ofStep(row, row[side] && row[side].totalNs / 1e6), strong),
     column.percent(key('share'), 'Time (%)', (row) => row[side]?.timeShare, { detail: true }),
-    column.number(
-      key('instances'),
-      'Instances',
-      perStepOf(({ instances }) => instances),
-      {
-        ...{ ...perStep, detail: true },
-      },
-    ),
+    column.number(key('instances'), 'Instances', (row) => ofStep(row, row[side]?.instances), {
+      ...{ ...perStep, detail: true },
+    }),
   ];
 }
 
