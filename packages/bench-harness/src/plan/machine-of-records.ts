@@ -8,7 +8,7 @@ import { collectiveResult } from '../benchmarks/allreduce/result.ts';
 import { type DdpCell, ddpCell } from '../benchmarks/ddp/parameters.ts';
 import { ddpResult } from '../benchmarks/ddp/result.ts';
 import { flashResult } from '../benchmarks/flash/result.ts';
-import { e2eCell } from '../benchmarks/e2e/parameters.ts';
+import { e2eCell, type E2eCell } from '../benchmarks/e2e/parameters.ts';
 import { e2eResult } from '../benchmarks/e2e/result.ts';
 import { readable } from '../benchmarks/readable.ts';
 import { UsageError } from '../errors.ts';
@@ -109,24 +109,26 @@ function stepsOf(record: CellRecord): MeasuredStep[] {
   if (record.benchmark === 'ddp') return dataParallelSteps(record);
   if (record.benchmark !== 'e2e') return [];
   const { cell, result } = read(record, { name: 'e2e', cell: e2eCell, result: e2eResult });
-  const { mode, size, shape, context, batch, dtype, attention, execution } = cell;
-  if (mode !== 'train-step' || savesMemory(cell)) return [];
+  if (cell.mode !== 'train-step' || savesMemory(cell)) return [];
   const { deviceMs, memory } = result;
   const stepMs = rounded(median(deviceMs));
   return [
     {
-      ...{ size, shape, context, batch, dtype, attention, execution, ranks: 1, sharing: 1 },
+      ...{ ...askedOf(cell), ranks: 1, sharing: 1 },
       ...{ optimizer: 'whole', reduction: 'none', reductions: 0, stepMs, computationMs: stepMs },
       ...{ communicationMs: 0, exposedMs: 0, peakBytes: memory.peakAllocatedBytes },
     },
   ];
 }
 
-function savesMemory({
-  recompute,
-  logits,
-  memoryBudget,
-}: Pick<DdpCell, 'recompute' | 'logits' | 'memoryBudget'>): boolean {
+type StepCell = E2eCell | DdpCell;
+
+/** What a step was asked, whichever benchmark measured it. */
+function askedOf({ size, shape, context, batch, attention, execution, dtype }: StepCell) {
+  return { size, shape, context, batch, dtype, attention, execution };
+}
+
+function savesMemory({ recompute, logits, memoryBudget }: StepCell): boolean {
   return recompute !== 'none' || logits !== 'whole' || memoryBudget !== noBudget;
 }
 
@@ -134,24 +136,13 @@ function dataParallelSteps(record: CellRecord): MeasuredStep[] {
   const { cell, result } = read(record, { name: 'ddp', cell: ddpCell, result: ddpResult });
   if (savesMemory(cell)) return [];
   const { times, memory, bucketBytes } = result;
-  const {
-    size,
-    shape,
-    context,
-    batch,
-    dtype,
-    attention,
-    execution,
-    optimizer,
-    worldSize: ranks,
-    mode,
-  } = cell;
+  const { optimizer, worldSize: ranks, mode } = cell;
   const { localMs, synchronizedMs, optimizerMs } = times;
   const exposedMs =
     localMs && synchronizedMs && median(synchronizedMs.map((ms, step) => ms - localMs[step]!));
   const isWhole = optimizer === 'whole' || ranks === 1;
   const step: MeasuredStep = {
-    ...{ size, shape, context, batch, dtype, attention, execution, ranks },
+    ...{ ...askedOf(cell), ranks },
     sharing: record.environment.device.type === 'cpu' ? ranks : 1,
     ...{ optimizer, reduction: ranks === 1 ? 'none' : mode, reductions: bucketBytes.length },
     stepMs: rounded(median(times.stepMs)),

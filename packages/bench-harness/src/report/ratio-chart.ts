@@ -2,6 +2,7 @@ import { formatRatio, type RatioPlot, type RatioRow } from '@roofline/reports';
 import type { RatioEstimate } from '../measuring/statistics.ts';
 import { errorBarOf } from '../measuring/statistics.ts';
 import { isPlain, titleOf, valueInWords, type Parameters } from '../parameters/parameter.ts';
+import { rangeInWords } from './values-in-words.ts';
 import { cellNames, isSwept, type AnyCell } from '../parameters/cell-names.ts';
 import type { Json } from '../records/json.ts';
 
@@ -78,8 +79,7 @@ function nameOf(parameters: Parameters, cell: AnyCell, key: string): string {
 
 /** `0.62× to 0.85×`, or `0.62×` where all are the same. */
 export function ratioRange(ratios: readonly number[]): string {
-  const [least, most] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
-  return least === most ? least : `${least} to ${most}`;
+  return rangeInWords(ratios, formatRatio);
 }
 
 /** Of what is 0, or diverged, there is no ratio. */

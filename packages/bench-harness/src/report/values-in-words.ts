@@ -41,6 +41,11 @@ export function meanAndRange(ratios: readonly number[]): string {
   return `${mean} (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`;
 }
 
+/** The least and the most, `0.62× to 0.85×`, or one where both are written alike. */
+export function rangeInWords(values: readonly number[], format: (value: number) => string): string {
+  return [...new Set([Math.min(...values), Math.max(...values)].map((value) => format(value)))].join(' to ');
+}
+
 const MOST_LISTED = 4;
 
 /** `small; xl; and 3 more`. */

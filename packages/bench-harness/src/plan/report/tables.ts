@@ -1,6 +1,7 @@
 import { formatBytes, formatDuration, formatNumber, type Row, type Table } from '@roofline/reports';
 import { possibleLayouts, type Plan, type PossibleLayout } from '../plan.ts';
 import { MOST_GPUS } from '../bound.ts';
+import { plainValues } from '../../parameters/parameter-columns.ts';
 
 const rowsOf = (plan: Plan, values: (each: PossibleLayout) => Row): Row[] =>
   possibleLayouts(plan).map((each) => ({ layout: each.layout.name, ...values(each) }));
@@ -46,19 +47,9 @@ export function layoutTable(plan: Plan): Table {
   };
 }
 
-function settingWords({ request, planner: { machine } }: Plan): string {
-  const {
-    gpus,
-    perNode,
-    linkBytesPerSecond,
-    context,
-    batch,
-    dtype,
-    attention,
-    execution,
-    recompute,
-    logits,
-  } = request;
+function settingWords({ request, setting, planner: { machine } }: Plan): string {
+  const { gpus, perNode, linkBytesPerSecond } = request;
+  const { context, batch, dtype, attention, execution, recompute, logits } = setting;
   const network =
     gpus > perNode
       ? ` in nodes of ${perNode}, ${formatNumber(linkBytesPerSecond! / 1e9)} GB/s from each to other nodes`
@@ -190,13 +181,7 @@ export function measuredTable({ measured }: Plan): Table {
       number('calibratedBy', 'Other steps'),
     ],
     rows: measured.map(({ measured: step, plan, calibratedBy }) => ({
-      ...{ size: step.size, context: step.context, dtype: step.dtype, attention: step.attention },
-      ...{
-        execution: step.execution,
-        optimizer: step.optimizer,
-        ranks: step.ranks,
-        reduction: step.reduction,
-      },
+      ...plainValues({}, step),
       ...{ measuredMs: step.stepMs, predictedMs: plan.stepMs, ratio: plan.stepMs / step.stepMs },
       ...{ measuredBytes: step.peakBytes, predictedBytes: plan.memory.peak },
       ...{ bytesRatio: plan.memory.peak / step.peakBytes, calibratedBy },

@@ -336,18 +336,18 @@ describe('e2e report', () => {
     expect(renderHtml(report)).toContain('<html');
   });
 
-  it('says how the gain of a lower precision follows the size, where both were measured', () => {
+  it('says what a lower precision gains, and where least and most, where both were measured', () => {
     const cell = (size: string, dtype: 'float32' | 'bfloat16', scale: number, parameterCount: number) =>
       toyRecord({ size, dtype }, { result: { ...toyResult(scale), parameterCount } });
     const pairs = [cell('small', 'float32', 1, 1), cell('small', 'bfloat16', 0.8, 1)];
     const larger = [cell('xl', 'float32', 10, 9), cell('xl', 'bfloat16', 4, 9)];
     const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-1);
-    expect(last(pairs)).toBe('A training step runs in bfloat16 at **1.25×** for small, against float32.');
+    expect(last(pairs)).toBe('`bfloat16` runs `train-step` at **1.25×** the speed of float32.');
     expect(last([...larger, ...pairs])).toBe(
-      'A training step runs in bfloat16 at **1.25×** for small and **2.50×** for xl, against float32: the gain ' +
-        'grows with the size.',
+      '`bfloat16` runs `train-step` at **1.77×** (1.25× for small, 2.50× for xl) the speed of float32, in the geometric mean ' +
+        'over the sizes.',
     );
-    expect(last([...larger, pairs[0]!])).toContain('for xl, against float32.');
-    expect(last([pairs[0]!, larger[1]!])).not.toContain('bfloat16 at');
+    expect(last([...larger, pairs[0]!])).toContain('at **2.50×** the speed of float32.');
+    expect(last([pairs[0]!, larger[1]!])).not.toContain('the speed of float32');
   });
 });

@@ -1,4 +1,5 @@
 import { formatDuration, formatPercent, formatRatio, type Block } from '@roofline/reports';
+import { logAverage } from 'simple-statistics';
 import { replaysGraphs } from '../../../execution/kinds.ts';
 import { peerOfExecution, peerTitles } from '../../../peer/kinds.ts';
 import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
@@ -6,7 +7,7 @@ import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import { peerFailures } from '../../../report/peer-failures.ts';
 import { ratioRange } from '../../../report/ratio-chart.ts';
 import { modeNames } from './lead.ts';
-import { e2eDtypes, modes, sizeName, stepNames, type E2eDType, type Mode } from '../parameters.ts';
+import { e2eDtypes, modes, stepNames, type E2eCell } from '../parameters.ts';
 import { flopsPerSecond, peerOf, type MeasuredStep, type StepMeasurement } from './measured.ts';
 import {
   besidePeer,
@@ -78,38 +79,35 @@ export function memoryFinding(steps: Steps): string[] {
   const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
   const reserved = compared.some(({ cell }) => replaysGraphs(cell.peerExecution));
   const counted = reserved ? ', of reserved memory where that replays CUDA graphs' : '';
-  return [
-    `Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of ${titleOfPeers(compared)}${counted}.`,
-  ];
+  return [`Peak memory is ${ratioRange(ratios)} that of ${titleOfPeers(compared)}${counted}.`];
 }
 
-/** How much lower precisions gain, and how that follows the size of the model. */
+interface Gain {
+  readonly cell: E2eCell;
+  readonly speedUp: number;
+}
+
+/** One sentence a precision: for each mode the geometric mean over all models, and where it is least and most. */
 export function precisionFindings(steps: Steps): string[] {
-  return e2eDtypes.flatMap((dtype) => modes.flatMap((mode) => precisionFinding(steps, dtype, mode)));
+  const gains = pairsBy(steps, 'dtype', 'float32').map(({ cell: low, beside }): Gain => ({
+    ...{ cell: low.cell, speedUp: beside.time!.median / low.time!.median },
+  }));
+  return [...Map.groupBy(gains, ({ cell }) => cell.dtype)].map(([dtype, group]) => {
+    const ofModes = [...Map.groupBy(group, ({ cell }) => cell.mode)].map(([mode, speeds]) => {
+      const mean = logAverage(speeds.map(({ speedUp }) => speedUp));
+      return `\`${mode}\` at **${formatRatio(mean)}**${extremes(speeds)}`;
+    });
+    const average = group.length > ofModes.length ? ', in the geometric mean over the sizes' : '';
+    return `\`${dtype}\` runs ${ofModes.join(', ')} the speed of float32${average}.`;
+  });
 }
 
-function precisionFinding(steps: Steps, dtype: E2eDType, mode: Mode): string[] {
-  const gains = pairsBy(steps, 'dtype', 'float32')
-    .filter(({ cell: { cell } }) => cell.dtype === dtype && cell.mode === mode)
-    .sort((a, b) => a.cell.result.parameterCount - b.cell.result.parameterCount)
-    .map(({ cell: low, beside }) => ({
-      size: sizeName(low.cell),
-      gain: beside.time!.median / low.time!.median,
-    }));
-  const [smallest, largest] = [gains[0], gains.at(-1)];
-  if (!smallest || !largest) return [];
-  const phrases = (each: typeof smallest) => `**${formatRatio(each.gain)}** for ${each.size}`;
-  const speed = `A ${modeNames[mode].a} runs in ${dtype} at ${phrases(smallest)}`;
-  if (gains.length === 1) return [`${speed}, against float32.`];
-  return [`${speed} and ${phrases(largest)}, against float32${trend(gains.map(({ gain }) => gain))}.`];
-}
-
-/** Said only where each size follows the one before. */
-function trend(values: readonly number[]): string {
-  const isRising = values.every((value, index) => index === 0 || value > values[index - 1]!);
-  const isFalling = values.every((value, index) => index === 0 || value < values[index - 1]!);
-  if (isRising) return ': the gain grows with the size';
-  return isFalling ? ': the gain shrinks with the size' : '';
+function extremes(gains: readonly Gain[]): string {
+  if (gains.length === 1) return '';
+  const names = stepNames(gains, ['size', 'context', 'batch', 'attention', 'execution']);
+  const ordered = gains.toSorted((a, b) => a.speedUp - b.speedUp);
+  const at = ({ speedUp, cell }: Gain) => `${formatRatio(speedUp)} for ${names.name(cell)}`;
+  return ` (${at(ordered[0]!)}, ${at(ordered.at(-1)!)})`;
 }
 
 /** Why steps of a peer have no time to compare with ours. */

@@ -3,7 +3,7 @@ import { ratioOfMedians } from '../../../measuring/statistics.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf, pairsBy } from '../../../report/measurement.ts';
 import { ratioCharts, type ComparedCell, type Comparison } from '../../../report/ratio-chart.ts';
-import { statusInWords } from '../../../report/values-in-words.ts';
+import { rangeInWords, statusInWords } from '../../../report/values-in-words.ts';
 import { e2eDtypes, modes, stepNames, stepParameters, type E2eCell, type Mode } from '../parameters.ts';
 import { peerOfExecution, peerTitles } from '../../../peer/kinds.ts';
 import { peerOf, type MeasuredStep, type StepMeasurement } from './measured.ts';
@@ -127,8 +127,7 @@ function roofLead(steps: Steps): Lead | null {
   const measured = leadSteps(measuredOf(steps));
   const shares = measured.flatMap(({ roofShare }) => roofShare ?? []);
   if (shares.length === 0) return null;
-  const [least, most] = [formatPercent(Math.min(...shares)), formatPercent(Math.max(...shares))];
-  const claim = `${aStep(measured)} reaches ${least === most ? least : `${least} to ${most}`} of the roof`;
+  const claim = `${aStep(measured)} reaches ${rangeInWords(shares, formatPercent)} of the roof`;
   const drawn = leadSteps(steps);
   const names = stepNames(drawn);
   const [plot] = roofPlot(drawn, ({ cell }) => names.name(cell));

@@ -2,6 +2,7 @@ import { formatNumber } from '@roofline/reports';
 import { z } from 'zod';
 import { parameter } from '../../../parameters/parameter.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
+import { rangeInWords } from '../../../report/values-in-words.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
 import { instrumentNames } from '../result.ts';
 import { instrumentLabels } from './instruments.ts';
@@ -43,10 +44,9 @@ function instrumentLead(cells: OverheadCells): Lead | null {
 function opLead(cells: OverheadCells): Lead | null {
   const times = measuredOps(cells).map((op) => hostTime(op).median);
   if (times.length === 0) return null;
-  const [least, most] = [Math.min(...times), Math.max(...times)].map((time) => formatNumber(time, 3));
   const [chart] = opPlot(cells);
   return {
-    claim: `An eager op costs the host ${least === most ? least : `${least} to ${most}`} µs`,
+    claim: `An eager op costs the host ${rangeInWords(times, (time) => formatNumber(time, 3))} µs`,
     ...(chart && { chart }),
   };
 }

@@ -1,11 +1,11 @@
 import { formatNumber, formatPercent, formatRatio } from '@roofline/reports';
-import { logAverage } from 'simple-statistics';
 import { cellWords } from '../../../parameters/cell-names.ts';
 import { pairsBy } from '../../../report/measurement.ts';
 import { ratioRange } from '../../../report/ratio-chart.ts';
 import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
 import { lossParameters, toyTensors } from '../parameters.ts';
-import { cellsOf, measuredIn, modelNames, speedsOf, type PrecisionCells, type Speed } from './measured.ts';
+import { precisionFindings } from '../../e2e/report/findings.ts';
+import { cellsOf, measuredIn, modelNames, type PrecisionCells } from './measured.ts';
 import { formatSum, gradientRatio } from './tables.ts';
 
 /** An output that is off by as much says nothing of its input. */
@@ -69,20 +69,8 @@ export function accuracyFinding(cells: PrecisionCells): string[] {
   ];
 }
 
-/** One sentence a precision: for each mode the geometric mean over all sizes, and where it is least and most. */
-export function speedFindings(cells: PrecisionCells): string[] {
-  const low = speedsOf(cells).flatMap((each) =>
-    each.cell.dtype === 'float32' || each.speedUp === null ? [] : [{ ...each, speedUp: each.speedUp }],
-  );
-  return [...Map.groupBy(low, ({ cell }) => cell.dtype)].map(([dtype, group]) => {
-    const modes = [...Map.groupBy(group, ({ cell }) => cell.mode)].map(([mode, speeds]) => {
-      const mean = logAverage(speeds.map(({ speedUp }) => speedUp));
-      return `\`${mode}\` at **${formatRatio(mean)}**${extremes(speeds)}`;
-    });
-    const average = group.length > modes.length ? ', in the geometric mean over the sizes' : '';
-    return `\`${dtype}\` runs ${modes.join(', ')} the speed of float32${average}.`;
-  });
-}
+/** What each precision gains. */
+export const speedFindings = (cells: PrecisionCells) => precisionFindings(cellsOf('speed', cells));
 
 /** The peak memory of lower precisions, compared with float32. */
 export function memoryFinding(cells: PrecisionCells): string[] {
@@ -90,15 +78,6 @@ export function memoryFinding(cells: PrecisionCells): string[] {
   const ratios = pairs.map(({ cell, beside }) => cell.peakBytes! / beside.peakBytes!);
   if (ratios.length === 0) return [];
   return [`Peak memory under autocast is **${ratioRange(ratios)}** of that in float32.`];
-}
-
-function extremes(speeds: readonly (Speed & { readonly speedUp: number })[]): string {
-  if (speeds.length === 1) return '';
-  const names = modelNames(speeds);
-  const ordered = speeds.toSorted((a, b) => a.speedUp - b.speedUp);
-  const at = ({ speedUp, cell }: (typeof speeds)[number]) =>
-    `${formatRatio(speedUp)} for ${names.name(cell)}`;
-  return ` (${at(ordered[0]!)}, ${at(ordered.at(-1)!)})`;
 }
 
 export function lossFinding(cells: PrecisionCells): string[] {

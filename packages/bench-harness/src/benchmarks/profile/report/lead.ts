@@ -2,6 +2,7 @@ import { formatPercent } from '@roofline/reports';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { stepParameters } from '../../e2e/parameters.ts';
+import { rangeInWords } from '../../../report/values-in-words.ts';
 import { profiledOf } from '../interpret.ts';
 import type { Profiles } from './profile-table.ts';
 import { headline } from './sections.ts';
@@ -37,16 +38,13 @@ export function lead(profiles: Profiles): Lead | null {
 }
 
 function busyClaim(profiles: Profiles): string | undefined {
-  const shares = profiles
-    .flatMap((profile) => {
-      const profiled = profiledOf(profile);
-      return (profiled && stepTimes(profiled).idleShare) ?? [];
-    })
-    .map((idle) => 1 - idle)
-    .sort((a, b) => a - b);
-  if (shares.length === 0) return undefined;
-  const [least, most] = [formatPercent(shares[0]!), formatPercent(shares.at(-1)!)];
-  return `Kernels fill ${least === most ? least : `${least} to ${most}`} of a step`;
+  const idle = profiles.flatMap((profile) => {
+    const profiled = profiledOf(profile);
+    return (profiled && stepTimes(profiled).idleShare) ?? [];
+  });
+  if (idle.length === 0) return undefined;
+  const shares = idle.map((share) => 1 - share);
+  return `Kernels fill ${rangeInWords(shares, formatPercent)} of a step`;
 }
 
 /** What is eager and what compiled of the time of a step, where both were profiled. */

@@ -6,6 +6,7 @@ import {
   type KernelSpan,
   type TimedKernel,
 } from '../kernel-spans.ts';
+import { summarizeByName } from './summaries.ts';
 
 const us = (value: number) => value / 1000;
 
@@ -91,13 +92,8 @@ export function topKernel(
   phases: readonly string[],
   steps: number,
 ): TopKernel | null {
-  const chosen = spans.filter((span) => phases.includes(phaseOf(span)));
-  const groups = [...Map.groupBy(chosen, ({ name }) => name)].map(([name, group]) => ({
-    name,
-    share: totalUs(group) / totalUs(chosen),
-    instances: group.length / steps,
-  }));
-  return groups.sort((a, b) => b.share - a.share)[0] ?? null;
+  const [top] = summarizeByName(spans.filter((span) => phases.includes(phaseOf(span))));
+  return top ? { name: top.name, share: top.timeShare, instances: top.instances / steps } : null;
 }
 
 /** The top kernel of one phase or several, and how many kernels they have. */
