@@ -1,39 +1,13 @@
 import { costOf, countParametersByModule } from '@roofline/transformer';
 import type { Table } from '@roofline/reports';
-import type { ModelShape, NamedModel } from '../model/shape.ts';
+import type { NamedModel } from '../model/shape.ts';
 import { phaseWork } from '../benchmarks/e2e/phase-work.ts';
 
 /** What `roofline model --json` prints. Sizes in bytes, for training in float32 with AdamW. */
-export interface ModelDescription {
-  readonly size: string;
-  readonly shape: ModelShape;
-  readonly batch: number;
-  readonly context: number;
-  /** The total. */
-  readonly parameters: number;
-  readonly modules: Readonly<Record<string, number>>;
-  /** Of one step. */
-  readonly flops: {
-    readonly forward: number;
-    readonly backward: number;
-    readonly optimizer: number;
-    readonly total: number;
-  };
-  readonly bytes: {
-    readonly parameters: number;
-    readonly gradients: number;
-    readonly optimizerState: number;
-    /** Kept from the forward for the backward pass, with plain attention; an estimate. */
-    readonly activations: number;
-    /** An estimate too. */
-    readonly total: number;
-  };
-}
-
 export function describeModel(
   { size, shape }: NamedModel,
   { batch, context }: { batch: number; context: number },
-): ModelDescription {
+) {
   const config = { ...shape, contextLength: context };
   const cost = costOf(config, { batch });
   const { total, ...modules } = countParametersByModule(config);
@@ -46,17 +20,20 @@ export function describeModel(
     context,
     parameters: total,
     modules,
+    // Of one step.
     flops: { forward, backward, optimizer, total: forward + backward + optimizer },
     bytes: bytesOf(cost),
   };
 }
+export type ModelDescription = ReturnType<typeof describeModel>;
 
 function bytesOf({
   parameterBytes: parameters,
   gradientBytes: gradients,
   optimizerBytes: optimizerState,
   activationBytes: activations,
-}: ReturnType<typeof costOf>): ModelDescription['bytes'] {
+}: ReturnType<typeof costOf>) {
+  // What is kept from the forward for the backward pass, with plain attention, is an estimate.
   const total = parameters + gradients + optimizerState + activations;
   return { parameters, gradients, optimizerState, activations, total };
 }

@@ -23,34 +23,25 @@ export function startPeer<Name extends PeerName>(name: Name, device: Device): St
   return new StepPeer(name, peerPython(), threadsOf(device));
 }
 
-/** What the peer is to know of a cell. */
-type PeerCell = Omit<PeerJob, 'config' | 'attention' | 'execution' | 'device' | 'seed' | 'threads'> & {
+/** What the peer is to know of a cell, which may hold more. */
+type PeerCell = JsonObject & {
   readonly shape: PeerJob['config'];
   readonly peerAttention: PeerJob['attention'];
   readonly peerExecution: PeerJob['execution'];
-};
+} & Pick<PeerJob, 'batch' | 'context' | 'mode' | 'dtype' | 'recompute' | 'logits'>;
 
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
 export function prepareCell<Name extends PeerName>(
   peer: StepPeer<Name>,
-  {
-    shape: config,
-    context,
-    batch,
-    mode,
-    dtype,
-    peerAttention: attention,
-    peerExecution: execution,
-    recompute,
-    logits,
-  }: PeerCell,
+  cell: PeerCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
 ): ReturnType<StepPeer<Name>['prepare']> {
-  const { seed } = settings;
-  const threads = threadsOf(device);
-  const work = { config, context, batch, mode, dtype, attention, execution, recompute, logits };
-  return peer.prepare({ ...work, device: deviceLabel, seed, threads });
+  return peer.prepare({
+    ...cell,
+    ...{ config: cell.shape, attention: cell.peerAttention, execution: cell.peerExecution },
+    ...{ device: deviceLabel, seed: settings.seed, threads: threadsOf(device) },
+  });
 }
 
 /** The interpreter that the command found; see `findPython`. */

@@ -10,21 +10,14 @@ export interface ByHandSetting {
   readonly linkBytesPerSecond: number;
 }
 
-/** A way to divide a step, and the most devices for which calculating takes as long as what is sent. */
-export interface Inequality {
-  readonly how: string;
-  /** In B tokens, F as the width of the feed-forward network, W bytes/s, C FLOP/s and e bytes a number. */
-  readonly inequality: string;
-  readonly mostGpus: number;
-}
-
 /**
- * The largest N by the inequalities of section 8 of the handout. Data parallel, a backward pass of P parameters takes 4 B P / N C and its
+ * The largest N for which calculating takes as long as what is sent, by the inequalities of section 8 of the handout: in B tokens, F as
+ * the width of the feed-forward network, W bytes/s, C FLOP/s and e bytes a number. Data parallel, a backward pass of P parameters takes 4 B P / N C and its
  * gradients 2 (N - 1) e P / N W, in a ring; sharded, each pass gathers half as much for half the work. Tensor parallel, the three products of
  * a SwiGLU take 6 B D F / N C forward and twice that backward, the sum of its outputs 2 (N - 1) e B D / N W each time. By both axes the
  * largest product of what each allows, side by side or one after the other on the same links.
  */
-export function inequalities(asked: ByHandSetting): Inequality[] {
+export function inequalities(asked: ByHandSetting) {
   const { setting, tokens, flopsPerSecond, linkBytesPerSecond } = asked;
   const perFlop = linkBytesPerSecond / (elementBytes(setting.dtype) * flopsPerSecond);
   const feedForward = setting.shape.feedForwardDimension;

@@ -92,20 +92,13 @@ function attentionCeiling({ attention }: Machine, headDimension: number, dtype: 
     .at(0);
 }
 
-/** Milliseconds of one rank's phases without communication. */
-export interface ComputationTimes {
-  readonly forwardMs: number;
-  readonly backwardMs: number;
-  readonly optimizerMs: number;
-}
-
-/** What a step's work takes; a layer's overhead is a third forward's, as its kernels are. */
+/** Milliseconds of one rank's phases without communication; a layer's overhead is a third forward's, as its kernels are. */
 export function computationTimes(
   machine: Machine,
   setting: Pick<StepSetting, 'shape' | 'dtype'>,
   work: StepWork,
   { perLayerMs, overFloor }: Calibration,
-): ComputationTimes {
+) {
   const overheadMs = perLayerMs * setting.shape.layers;
   const time = (phase: WorkOfPhase) => overFloor * workFloorMs(machine, phase, setting);
   return {

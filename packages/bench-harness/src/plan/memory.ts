@@ -1,27 +1,11 @@
 import type { Layout } from './layout.ts';
 import { elementBytes, FLOAT32_BYTES, layerWidths, parameterUnits, type StepSetting } from './setting.ts';
 
-/** Bytes on one rank, by what they hold. */
-export interface MemoryPlan {
-  /** Float32 parameters. */
-  readonly weights: number;
-  /** Their copies in the dtype of the products, kept from forward to backward; sharded ones are gathered anew. */
-  readonly casts: number;
-  readonly gradients: number;
-  readonly moments: number;
-  readonly activations: number;
-  readonly logits: number;
-  /** What is gathered, or waits to be reduced. */
-  readonly buffers: number;
-  /** The most at once: gradients that come while activations go do not add up. */
-  readonly peak: number;
-}
-
 /** `linearCrossEntropy` makes about so many bytes of logits at a time. */
 const CHUNK_BYTES = 2 ** 30;
 
 /**
- * The bytes of a step of mixed precision with AdamW (ZeRO's 16 bytes a parameter, Rajbhandari et al. 2020, without its copy in
+ * The bytes on one rank, by what they hold, of a step of mixed precision with AdamW (ZeRO's 16 bytes a parameter, Rajbhandari et al. 2020, without its copy in
  * low precision, which lives only from forward to backward). `gradientsStay` where they lie in buckets of their own; those of
  * sharded parameters in a program are updated unit by unit, as they come.
  */
@@ -29,7 +13,7 @@ export function memoryOf(
   layout: Layout,
   setting: StepSetting,
   gradientsStay = layout.replicate * layout.shard > 1,
-): MemoryPlan {
+) {
   const { tensor, shard, replicate, shardsMoments } = layout;
   const units = parameterUnits(setting);
   const held = units.total / (tensor * shard);
@@ -43,7 +27,10 @@ export function memoryOf(
   const most =
     gradientsStay || goByUnits(layout, setting) ? gradients + passing : Math.max(gradients, passing);
   return {
+    // Parameters are float32; casts their copies in the dtype of the products, kept from forward to backward, where sharded ones are
+    // gathered anew; buffers what is gathered, or waits to be reduced.
     ...{ weights, casts, gradients, moments, activations, logits, buffers },
+    /** The most at once: gradients that come while activations go do not add up. */
     peak: weights + moments + buffers + most,
   };
 }
@@ -53,7 +40,6 @@ function goByUnits({ shard }: Layout, { execution }: StepSetting): boolean {
   return shard > 1 && execution !== 'eager';
 }
 
-/**
 /**
  * What forward saves for backward: of a token and layer both norms' inputs, in float32, or where parameters are sharded, which are
  * gathered in the dtype of the products, in that; in it both norms' outputs, queries, keys, values, merged heads, and what the

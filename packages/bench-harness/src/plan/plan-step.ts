@@ -1,9 +1,9 @@
 import { factsOf } from '../benchmarks/allreduce/operations.ts';
-import { computationTimes, type Calibration, type ComputationTimes } from './computation.ts';
+import { computationTimes, type Calibration } from './computation.ts';
 import { ranksOf, type Layout } from './layout.ts';
 import { collectiveMs, spanOf, type Links } from './links.ts';
 import { interferenceOf, type Machine } from './machine.ts';
-import { memoryOf, type MemoryPlan } from './memory.ts';
+import { memoryOf } from './memory.ts';
 import { parameterUnits, type StepSetting } from './setting.ts';
 import { stepWork } from './step-work.ts';
 import { trafficOf, type Reduction, type Traffic } from './traffic.ts';
@@ -32,7 +32,7 @@ export interface TimedTraffic extends Traffic {
 /** A step of one layout, as it is expected. */
 export interface StepPlan {
   readonly layout: Layout;
-  readonly computation: ComputationTimes;
+  readonly computation: ReturnType<typeof computationTimes>;
   readonly computationMs: number;
   readonly traffic: readonly TimedTraffic[];
   readonly communicationMs: number;
@@ -42,7 +42,7 @@ export interface StepPlan {
   readonly sentBytes: number;
   /** Products without those made again, over what the ceiling would allow in the step's time. */
   readonly utilization: number;
-  readonly memory: MemoryPlan;
+  readonly memory: ReturnType<typeof memoryOf>;
   readonly fits: boolean;
   /** Whether communication takes less time than forward and backward. */
   readonly isBoundByComputation: boolean;

@@ -27,19 +27,15 @@ export interface GivenDevice {
   readonly memory?: number | undefined;
 }
 
-/** How far a layout stays bound by computation. */
-export interface Bound {
-  /** The fewest tokens for each device; null where their number does not decide. */
-  readonly leastTokens: number | null;
-  /** The most devices, of powers of two up to 16,384: of this step, and with as many sequences for each. Null for none. */
-  readonly mostOfThisStep: number | null;
-  readonly mostAtThisBatch: number | null;
-}
-
 /** A layout, with its step or why there is none. */
 export type PlannedLayout =
   | { readonly layout: Layout; readonly obstacle: string }
-  | { readonly layout: Layout; readonly obstacle: null; readonly step: StepPlan; readonly bound: Bound };
+  | {
+      readonly layout: Layout;
+      readonly obstacle: null;
+      readonly step: StepPlan;
+      readonly bound: ReturnType<typeof boundOf>;
+    };
 export type PossibleLayout = Extract<PlannedLayout, { obstacle: null }>;
 
 export interface Plan {
@@ -114,9 +110,12 @@ function linksOf(machine: Machine, { gpus, perNode, linkBytesPerSecond }: PlanRe
   return { inside, perNode, outsideBytesPerSecond: linkBytesPerSecond };
 }
 
-function boundOf(planner: Planner, layout: Layout, setting: StepSetting): Bound {
+/** How far a layout stays bound by computation. */
+function boundOf(planner: Planner, layout: Layout, setting: StepSetting) {
   return {
+    /** The fewest tokens for each device; null where their number does not decide. */
     leastTokens: leastTokens(planner, layout, setting),
+    // The most devices, of powers of two up to 16,384: of this step, and with as many sequences for each. Null for none.
     mostOfThisStep: mostGpus(planner, layout, setting, 'batch of all'),
     mostAtThisBatch: mostGpus(planner, layout, setting, 'batch of each'),
   };

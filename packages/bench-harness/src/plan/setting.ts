@@ -24,15 +24,7 @@ export const FLOAT32_BYTES = 4;
 export const elementBytes = (dtype: BenchmarkDType) => (dtype === 'float32' ? FLOAT32_BYTES : 2);
 
 /** Parameters of a model by the units that are gathered together: embedding, each layer, and the head. */
-export interface ParameterUnits {
-  readonly embedding: number;
-  readonly layer: number;
-  readonly layers: number;
-  readonly head: number;
-  readonly total: number;
-}
-
-export function parameterUnits({ shape, context }: Pick<StepSetting, 'shape' | 'context'>): ParameterUnits {
+export function parameterUnits({ shape, context }: Pick<StepSetting, 'shape' | 'context'>) {
   const { layers } = shape;
   const units = { embedding: 0, layer: 0, head: 0 };
   for (const [name, sizes] of shapesWithOneLayer(shape, context)) {
@@ -44,29 +36,18 @@ export function parameterUnits({ shape, context }: Pick<StepSetting, 'shape' | '
 }
 
 /** Features of a token in a layer. */
-export interface LayerWidths {
-  /** Of all heads' queries, and of what they are merged to. */
-  readonly queries: number;
-  /** Of all heads' keys; values have as many. */
-  readonly keys: number;
-  /** Of one head. */
-  readonly head: number;
-  /** What the feed-forward network keeps for its backward pass, in its hidden width: SwiGLU both sides and their product. */
-  readonly hidden: number;
-  /** Whether queries and keys pass norms. */
-  readonly normed: boolean;
-  /** Weights of a layer's products. */
-  readonly weights: number;
-}
-
-export function layerWidths(shape: ModelShape): LayerWidths {
+export function layerWidths(shape: ModelShape) {
   const shapes = new Map(shapesWithOneLayer(shape, 1));
   const rowsOf = (name: string) => shapes.get(`layers.0.attn.${name}.weight`)![0]!;
   const products = [...shapes].filter(([name, { length }]) => name.startsWith('layers.') && length === 2);
   return {
+    // Of all heads, values having as many as keys; and of one head.
     ...{ queries: rowsOf('q_proj'), keys: rowsOf('k_proj'), head: rowsOf('q_proj') / shape.heads },
+    /** What the feed-forward network keeps for its backward pass, in its hidden width: SwiGLU both sides and their product. */
     hidden: shapes.has('layers.0.ffn.w3.weight') ? 3 : 2,
+    /** Whether queries and keys pass norms. */
     normed: shapes.has('layers.0.attn.q_norm.weight'),
+    /** Weights of a layer's products. */
     weights: products.reduce((sum, [, [rows, columns]]) => sum + rows! * columns!, 0),
   };
 }

@@ -4,21 +4,14 @@ import { cellsLeft } from './measure-runs.ts';
 import { commandOf, expectedCellMs, type PlannedRun } from './planned-runs.ts';
 
 /** How much of a study there is. */
-export interface StudyState {
-  readonly planned: number;
-  readonly settled: number;
-  /** Of those, measured by another commit. */
-  readonly older: number;
-  /** Expected for what is left. */
-  readonly leftMs: number;
-}
-
-export function stateOf(runs: readonly PlannedRun[], fresh = false): StudyState {
+export function stateOf(runs: readonly PlannedRun[], fresh = false) {
   const cells = runs.flatMap((run) => run.cells);
   return {
     planned: cells.length,
     settled: cells.filter(({ isSettled }) => isSettled).length,
+    /** Of those, measured by another commit. */
     older: cells.filter(({ isSettled, isOlder }) => isSettled && isOlder).length,
+    /** Expected for what is left. */
     leftMs: runs.reduce((sum, run) => sum + cellsLeft(run, fresh).length * expectedCellMs(run), 0),
   };
 }

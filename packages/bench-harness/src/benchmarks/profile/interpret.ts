@@ -3,31 +3,12 @@ import { workedOut, type Measurement } from '../../report/measurement.ts';
 import { wayWords } from '../e2e/parameters.ts';
 import { kernelSpans, phaseOf, selectSpans, type KernelSpan } from './kernel-spans.ts';
 import { profileSettings, type ProfileCell, type ProfileSettings } from './parameters.ts';
-import { peerKernels, type PeerKernel } from './peer/peer-kernels.ts';
-import type { MeasuredPeer, ProfileResult } from './result.ts';
+import { peerKernels } from './peer/peer-kernels.ts';
+import type { ProfileResult } from './result.ts';
 
 const settingsSchema = cellSchema(profileSettings);
 
 export type ProfileMeasurement = Measurement<ProfileCell, ProfileResult>;
-
-/** What a profile says, with its kernels put together. */
-export interface Profiled {
-  readonly result: ProfileResult;
-  readonly spans: readonly KernelSpan[];
-  /** Those that the settings select. */
-  readonly selected: readonly KernelSpan[];
-  /** Whether a program ran op by op while it was profiled, as on the CPU: its plain steps, which ran as one, are others. */
-  readonly isOpByOp: boolean;
-  /** What PyTorch ran; null where it was not asked, or failed. */
-  readonly peer: ProfiledPeer | null;
-}
-
-export interface ProfiledPeer {
-  readonly profile: MeasuredPeer;
-  readonly kernels: readonly PeerKernel[];
-  /** Those of the selected phase: PyTorch's kernels know no other ranges. */
-  readonly selected: readonly PeerKernel[];
-}
 
 /** The settings that a record was measured with. */
 export const settingsOf = workedOut(({ record }: ProfileMeasurement): ProfileSettings =>
@@ -35,23 +16,32 @@ export const settingsOf = workedOut(({ record }: ProfileMeasurement): ProfileSet
 );
 
 /** The kernels of a measurement, put together once for all that shows them; null where there is no result. */
-export const profiledOf = workedOut((measurement: ProfileMeasurement): Profiled | null => {
+export const profiledOf = workedOut((measurement: ProfileMeasurement) => {
   const { record, cell, result } = measurement;
   if (result === null) return null;
   const settings = settingsOf(measurement);
   const spans = kernelSpans(result.steps);
   return {
-    ...{ result, spans, selected: selectSpans(spans, settings), peer: interpretPeer(result, settings) },
+    ...{ result, spans },
+    /** Those that the settings select. */
+    selected: selectSpans(spans, settings),
+    /** What PyTorch ran; null where it was not asked, or failed. */
+    peer: interpretPeer(result, settings),
+    /** Whether a program ran op by op while it was profiled, as on the CPU: its plain steps, which ran as one, are others. */
     isOpByOp: cell.execution !== 'eager' && record.environment.device.type === 'cpu',
   };
 });
 
-function interpretPeer({ peer }: ProfileResult, { phase }: ProfileSettings): ProfiledPeer | null {
+export type Profiled = NonNullable<ReturnType<typeof profiledOf>>;
+export type ProfiledPeer = NonNullable<Profiled['peer']>;
+
+function interpretPeer({ peer }: ProfileResult, { phase }: ProfileSettings) {
   if (peer?.status !== 'ok') return null;
   const kernels = peerKernels(peer.steps);
   return {
     profile: peer,
     kernels,
+    /** Those of the selected phase: PyTorch's kernels know no other ranges. */
     selected: kernels.filter((kernel) => phase === 'all' || phaseOf(kernel) === phase),
   };
 }

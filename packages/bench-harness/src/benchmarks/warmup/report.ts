@@ -61,23 +61,19 @@ export function warmupTable(cells: Cells) {
   );
 }
 
-/** The fewest and the most warm-up steps of a study, and the means of all of it over that after the most. */
-interface Contrast {
-  readonly name: string;
-  readonly measured: readonly MeasuredWarmup[];
-  readonly coldest: MeasuredWarmup;
-  readonly warmest: MeasuredWarmup;
-  readonly ratios: readonly number[];
-}
-
-/** Null for a study of fewer than two numbers of warm-up steps. */
-function contrast({ name, cells }: Study): Contrast | null {
+/**
+ * The fewest and the most warm-up steps of a study, and the means of all of it over that after the most. Null for a study of
+ * fewer than two numbers of warm-up steps.
+ */
+function contrast({ name, cells }: Study) {
   const measured = measuredOf(cells);
   const [coldest, warmest] = [measured[0], measured.at(-1)];
   if (!coldest || !warmest || coldest === warmest) return null;
   const ratios = measured.map(({ time }) => time!.mean / warmest.time!.mean);
   return { name, measured, coldest, warmest, ratios };
 }
+
+type Contrast = NonNullable<ReturnType<typeof contrast>>;
 
 /** What the first step takes; and of each study from how many warm-up steps on it no longer matters. None for a study of one. */
 export function warmupFindings(cells: Cells): string[] {

@@ -285,7 +285,7 @@ export const flashBenchmarking: Problem = {
             const flash = plain.beside!;
             return (
               `${dtype} ${meanAndRange(of.overBeside('medianMs'))}; at sequence ${flash.text('sequence')}, d ` +
-              `${flash.text('headDimension')} ${flash.duration('medianMs')} against ${plain.duration('medianMs')}`
+              `${flash.text('headDimension')}: ${flash.duration('medianMs')} against ${plain.duration('medianMs')}`
             );
           });
         return `Speed of FlashAttention over that of plain attention, ${title}, in the geometric mean: ${dtypes}.`;

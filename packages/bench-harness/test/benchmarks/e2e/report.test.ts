@@ -344,8 +344,7 @@ describe('e2e report', () => {
     const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-1);
     expect(last(pairs)).toBe('`bfloat16` runs `train-step` at **1.25×** the speed of float32.');
     expect(last([...larger, ...pairs])).toBe(
-      '`bfloat16` runs `train-step` at **1.77×** (1.25× for small, 2.50× for xl) the speed of float32, in the geometric mean ' +
-        'over the sizes.',
+      '`bfloat16` runs `train-step` at **1.77×** (1.25× for small, 2.50× for xl) the speed of float32, in the geometric mean.',
     );
     expect(last([...larger, pairs[0]!])).toContain('at **2.50×** the speed of float32.');
     expect(last([pairs[0]!, larger[1]!])).not.toContain('the speed of float32');

@@ -89,7 +89,7 @@ describe('the summary of the precision studies', () => {
     ]);
     expect(precisionSummary(records)).toEqual([
       '`bfloat16` runs `train-step` at **2.83×** (2.00× for small, batch 2, 4.00× for small, batch 8) the ' +
-        'speed of float32, in the geometric mean over the sizes.',
+        'speed of float32, in the geometric mean.',
       'Peak memory under autocast is **1.00×** of that in float32.',
     ]);
     const { title, chart } = precisionBenchmark.toReport(records);

@@ -39,32 +39,21 @@ export const sidesOf = workedOut((cells: readonly Collective[]): CollectiveSide[
 });
 
 /** One placement of one side. */
-export interface Measured {
-  /** Of the slowest rank, in milliseconds: the median, and the values that a fifth of the samples lie below and above. */
-  readonly timeMs: number;
-  readonly lowMs: number;
-  readonly highMs: number;
-  /** The mean of all ranks. */
-  readonly meanMs: number;
-  /** Bytes a second. */
-  readonly algorithmBandwidth: number;
-  readonly busBandwidth: number;
-  readonly wrong: number | null;
+function measured(cell: CollectiveCell, { maxMs, meanMs, wrong }: Timings[Placement] & object) {
+  const { median: timeMs } = summarize(maxMs);
+  const { algorithm, bus } = bandwidths(cell, timeMs);
+  return {
+    // Of the slowest rank: the median, and the values that a fifth of the samples lie below and above.
+    ...{ timeMs, lowMs: quantile(maxMs, 0.2), highMs: quantile(maxMs, 0.8) },
+    // The mean of all ranks; and bytes a second.
+    ...{ meanMs: summarize(meanMs).median, algorithmBandwidth: algorithm, busBandwidth: bus, wrong },
+  };
 }
+type Measured = ReturnType<typeof measured>;
 
 const timingsOf = workedOut(({ cell, timings }: CollectiveSide) => {
-  const measured = Object.entries(timings).map(([placement, { maxMs, meanMs, wrong }]) => {
-    const { median: timeMs } = summarize(maxMs);
-    const { algorithm, bus } = bandwidths(cell, timeMs);
-    return [
-      placement,
-      {
-        ...{ timeMs, lowMs: quantile(maxMs, 0.2), highMs: quantile(maxMs, 0.8) },
-        ...{ meanMs: summarize(meanMs).median, algorithmBandwidth: algorithm, busBandwidth: bus, wrong },
-      },
-    ];
-  });
-  return Object.fromEntries(measured) as Readonly<Partial<Record<Placement, Measured>>>;
+  const all = Object.entries(timings).map(([placement, timing]) => [placement, measured(cell, timing)]);
+  return Object.fromEntries(all) as Readonly<Partial<Record<Placement, Measured>>>;
 });
 
 /** Undefined where a side has no such timing. */

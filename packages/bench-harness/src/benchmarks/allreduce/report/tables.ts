@@ -1,5 +1,5 @@
 import type { Table } from '@roofline/reports';
-import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/declared-table.ts';
+import { tableOf, tablesOf, type ColumnOf } from '../../../report/declared-table.ts';
 import { column, ratioColumns } from '../../../report/standard-columns.ts';
 import { countedBytes, factsOf, pieceCount, placements, root, type Placement } from '../operations.ts';
 import { collectiveParameters } from '../parameters.ts';
@@ -123,14 +123,7 @@ export function ncclTestsTable(sides: Sides): Table {
   );
 }
 
-/** Latency and bandwidth of a series of sizes. */
-interface Fitted extends RowItem {
-  readonly cell: Omit<CollectiveSide['cell'], 'bytes'>;
-  readonly side: CollectiveSide['side'];
-  readonly fit: NonNullable<ReturnType<typeof fitOf>>;
-}
-
-const fitColumns: readonly ColumnOf<Fitted>[] = [
+const fitColumns: readonly ColumnOf<ReturnType<typeof fitsOf>[number]>[] = [
   backend,
   column.number('latencyUs', 'Latency α', ({ fit }) => fit.latencyMs * 1000, { unit: 'µs', digits: 3 }),
   column.number('bandwidth', 'Bandwidth 1/β', ({ fit }) => inGiga(fit.bytesPerSecond), {
@@ -142,24 +135,28 @@ const fitColumns: readonly ColumnOf<Fitted>[] = [
   }),
 ];
 
-export function fitTable(sides: Sides): Table[] {
+/** Latency and bandwidth of each series of sizes. */
+function fitsOf(sides: Sides) {
   const series = Map.groupBy(
     sides,
     ({ cell: { op, backend, ranks, dtype }, side }) => `${op} ${backend} ${ranks} ${dtype} ${side}`,
   );
-  const fits = [...series.values()].flatMap((group): Fitted[] => {
+  return [...series.values()].flatMap((group) => {
     const fit = fitOf(group);
     const { record, cell, side } = group[0]!;
     const { bytes: _, ...series } = cell;
     return fit ? [{ record, cell: series, side, fit }] : [];
   });
+}
+
+export function fitTable(sides: Sides): Table[] {
   return tablesOf(
     {
       ...{ id: 'latency-and-bandwidth', title: 'Latency and bandwidth' },
       caption: 'Time = latency + size / bandwidth, fitted to all sizes by their relative errors.',
       ...{ parameters: { ...names, dtype }, columns: fitColumns },
     },
-    fits,
+    fitsOf(sides),
   );
 }
 

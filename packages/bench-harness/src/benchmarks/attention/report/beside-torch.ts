@@ -2,34 +2,21 @@ import { formatRatio, type Block, type Table } from '@roofline/reports';
 import { torchAttentions } from '../../../attention/peer-kinds.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import { column } from '../../../report/standard-columns.ts';
-import { tablesOf, type RowItem } from '../../../report/declared-table.ts';
+import { tablesOf } from '../../../report/declared-table.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import { peerFailures } from '../../../report/peer-failures.ts';
-import { attentionName, attentionParameters, type AttentionCell } from '../parameters.ts';
+import { attentionName, attentionParameters } from '../parameters.ts';
 import { timeOf, type AttentionMeasurement } from './measured.ts';
 
 type Cells = readonly AttentionMeasurement[];
 
-/** The medians of a cell, and PyTorch's. */
-interface BesideTorch extends RowItem {
-  readonly cell: AttentionCell;
-  readonly peer: string;
-  readonly forwardMs: number;
-  readonly peerForwardMs: number;
-  readonly forwardRatio: number;
-  /** Of a program of both passes the difference to that of the forward pass. */
-  readonly backwardMs: number;
-  readonly peerBackwardMs: number;
-  readonly backwardRatio: number;
-  readonly beforeBackwardBytes: number | null;
-  readonly peerBeforeBackwardBytes: number | null;
-}
-
-function besideTorch(cells: Cells): BesideTorch[] {
+/** The medians of each cell, and PyTorch's. */
+function besideTorch(cells: Cells) {
   return measuredOf(cells).flatMap((each) => {
     const { peer, memory } = each.result;
     if (peer?.status !== 'ok') return [];
     const forwardMs = timeOf(each, 'forward')!.time.median;
+    // Of a program of both passes the difference to that of the forward pass.
     const backwardMs = timeOf(each, 'backward')?.time.median ?? timeOf(each, 'both')!.time.median - forwardMs;
     const [peerForwardMs, peerBackwardMs] = [peer.forward, peer.backward].map(
       ({ deviceMs }) => summarize(deviceMs).median,
@@ -47,7 +34,7 @@ function besideTorch(cells: Cells): BesideTorch[] {
 /** Our passes next to PyTorch's; no table without a peer. */
 export function besideTorchTable(cells: Cells): Table[] {
   const held = { unitGroup: 'held', shown: 'filled' } as const;
-  return tablesOf<BesideTorch>(
+  return tablesOf<ReturnType<typeof besideTorch>[number]>(
     {
       ...{ id: 'beside-torch', title: "Beside PyTorch's", parameters: attentionParameters },
       caption:

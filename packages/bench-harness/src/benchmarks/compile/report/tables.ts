@@ -1,6 +1,6 @@
 import type { Note, Section, Table } from '@roofline/reports';
 import { summarize } from '../../../measuring/statistics.ts';
-import { tableOf, tablesOf, type ColumnOf, type RowItem } from '../../../report/declared-table.ts';
+import { tableOf, tablesOf, type ColumnOf } from '../../../report/declared-table.ts';
 import { measuredOf, type Measured, type Measurement } from '../../../report/measurement.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { stepNames, stepParameters } from '../../e2e/parameters.ts';
@@ -110,13 +110,6 @@ export function programTable(cells: Programs): Table {
   return tableOf({ id: 'programs', title, parameters: stepParameters, columns }, cells as readonly Program[]);
 }
 
-/** Ops of one cell that became one. */
-interface FusedOps extends RowItem {
-  readonly name: string;
-  readonly members: string;
-  readonly groups: readonly CallGroup[];
-}
-
 const sum = (groups: readonly CallGroup[], value: (group: CallGroup) => number) =>
   groups.reduce((total, group) => total + value(group), 0);
 
@@ -128,7 +121,7 @@ const nodeCount = ({ groups }: { readonly groups: readonly CallGroup[] }) =>
 /** Ops that became one, the most frequent first; none where nothing was fused. */
 export function fusedTable(cells: Programs): Table[] {
   const names = stepNames(cells);
-  const rows = measuredOf(cells).flatMap(({ record, cell, result }): FusedOps[] => {
+  const rows = measuredOf(cells).flatMap(({ record, cell, result }) => {
     const fused = result.table.filter(({ members }) => members.length > 0);
     return [...Map.groupBy(fused, ({ members }) => members.join(' + '))]
       .map(([members, groups]) => ({ record, cell: {}, name: names.name(cell), members, groups }))

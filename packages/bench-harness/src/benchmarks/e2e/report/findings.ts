@@ -79,7 +79,9 @@ export function memoryFinding(steps: Steps): string[] {
   const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
   const reserved = compared.some(({ cell }) => replaysGraphs(cell.peerExecution));
   const counted = reserved ? ', of reserved memory where that replays CUDA graphs' : '';
-  return [`Peak memory is ${ratioRange(ratios)} that of ${titleOfPeers(compared)}${counted}.`];
+  return [
+    `Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of ${titleOfPeers(compared)}${counted}.`,
+  ];
 }
 
 interface Gain {
@@ -97,7 +99,7 @@ export function precisionFindings(steps: Steps): string[] {
       const mean = logAverage(speeds.map(({ speedUp }) => speedUp));
       return `\`${mode}\` at **${formatRatio(mean)}**${extremes(speeds)}`;
     });
-    const average = group.length > ofModes.length ? ', in the geometric mean over the sizes' : '';
+    const average = group.length > ofModes.length ? ', in the geometric mean' : '';
     return `\`${dtype}\` runs ${ofModes.join(', ')} the speed of float32${average}.`;
   });
 }

@@ -1,10 +1,5 @@
 import { replaysGraphs } from '../../../execution/kinds.ts';
-import {
-  ratioOfMedians,
-  summarize,
-  type RatioEstimate,
-  type Summary,
-} from '../../../measuring/statistics.ts';
+import { ratioOfMedians, summarize } from '../../../measuring/statistics.ts';
 import { workedOut, type Measured, type Measurement } from '../../../report/measurement.ts';
 import type { E2eCell } from '../parameters.ts';
 import { phaseNames, type E2eResult, type PhaseName } from '../result.ts';
@@ -31,27 +26,19 @@ export function optimizerTraffic(step: MeasuredStep): number | null {
   return (work.optimizer.bytes * 1000) / milliseconds;
 }
 
-/** A peer's side of a step. */
-export interface PeerSide {
-  /** On the device; of a peer whose steps only the host can time, that of its steps back to back. */
-  readonly time: Summary;
-  /** Our time over its. */
-  readonly ratio: RatioEstimate;
-  /** Of memory that was allocated; where it replays CUDA graphs of memory that was reserved, and so is the ratio. */
-  readonly peakBytes: number | null;
-  readonly memoryRatio: number | null;
-}
-
-/** Null where no peer ran, or where it failed. */
-export const peerOf = workedOut(({ result, cell }: MeasuredStep): PeerSide | null => {
+/** A peer's side of a step. Null where no peer ran, or where it failed. */
+export const peerOf = workedOut(({ result, cell }: MeasuredStep) => {
   const { peer, memory, deviceMs } = result;
   if (peer?.status !== 'ok') return null;
   const counted = replaysGraphs(cell.peerExecution) ? 'peakReservedBytes' : 'peakAllocatedBytes';
   const peakBytes = peer[counted];
   const theirs = peer.backToBackMs ?? peer.deviceMs;
   return {
+    /** On the device; of a peer whose steps only the host can time, that of its steps back to back. */
     time: summarize(theirs),
+    /** Our time over its. */
     ratio: ratioOfMedians(deviceMs, theirs),
+    /** Of memory that was allocated; where it replays CUDA graphs of memory that was reserved, and so is the ratio. */
     peakBytes,
     memoryRatio: peakBytes === null ? null : memory[counted] / peakBytes,
   };

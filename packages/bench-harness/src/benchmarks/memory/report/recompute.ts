@@ -29,22 +29,18 @@ function comparedOf(cells: Cells): Compared[] {
 
 const timeOf = ({ result }: MeasuredMemory): number => summarize(result.overhead.offMs).median;
 
-/** What a model's blocks keep for the backward pass, from a step that keeps all: of each its input, its attention, and everything. */
-interface BlockBytes {
-  readonly layers: number;
-  readonly input: number;
-  readonly attention: number;
-  readonly all: number;
-}
-
-/** Null where the tape was not seen, as in compiled steps. */
-function blockBytesOf({ cell, result }: MeasuredMemory): BlockBytes | null {
+/**
+ * What a model's blocks keep for the backward pass, from a step that keeps all: of each its input, its attention, and everything.
+ * Null where the tape was not seen, as in compiled steps.
+ */
+function blockBytesOf({ cell, result }: MeasuredMemory) {
   if (!result.savedByBlock) return null;
   const { layers, modelDimension } = cell.shape;
   const bytes = cell.dtype === 'float32' ? FLOAT32_BYTES : FLOAT32_BYTES / 2;
   const attention = cell.batch * cell.context * modelDimension * bytes;
   return { layers, input: result.residual.bytes, attention, all: result.savedByBlock.bytes };
 }
+type BlockBytes = NonNullable<ReturnType<typeof blockBytesOf>>;
 
 /** The most that blocks keep at a time: inputs of those still to come, and all of those that are made again (Chen et al. 2016). */
 export function predictedKeptBytes(recompute: string, { layers, input, attention, all }: BlockBytes): number {

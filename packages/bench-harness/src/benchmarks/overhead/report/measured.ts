@@ -1,4 +1,4 @@
-import { ratioOfMedians, summarize, type RatioEstimate } from '../../../measuring/statistics.ts';
+import { ratioOfMedians, summarize } from '../../../measuring/statistics.ts';
 import { workedOut, type Measurement } from '../../../report/measurement.ts';
 import type { InstrumentCell, OpCell, OverheadCell } from '../parameters.ts';
 import { isInstrumentCell } from '../parameters.ts';
@@ -39,20 +39,8 @@ export function instrumentsIn(cells: OverheadCells): readonly InstrumentMeasurem
   );
 }
 
-/** Medians over the rounds. */
-export interface InstrumentCost {
-  readonly offMs: number;
-  readonly onMs: number;
-  readonly ratio: RatioEstimate;
-  readonly offWallMs: number;
-  readonly onWallMs: number;
-  readonly events: number;
-  readonly droppedRecords: number;
-  readonly readOutMs: number;
-}
-
-/** Null for a cell without a result. */
-export const costOf = workedOut(({ result, instrument }: InstrumentMeasurement): InstrumentCost | null => {
+/** Medians over the rounds. Null for a cell without a result. */
+export const costOf = workedOut(({ result, instrument }: InstrumentMeasurement) => {
   if (result === null) return null;
   const { off } = result;
   const { deviceMs, wallMs, readOutMs, events, droppedRecords } = result[instrument];
@@ -68,3 +56,4 @@ export const costOf = workedOut(({ result, instrument }: InstrumentMeasurement):
     readOutMs: median(readOutMs),
   };
 });
+export type InstrumentCost = NonNullable<ReturnType<typeof costOf>>;

@@ -19,22 +19,8 @@ const levels: readonly { level: string; rangeOf: (ranges: readonly RangeOpening[
   },
 ];
 
-/** How the instances by range add up at one level. */
-export interface LevelSum {
-  readonly level: string;
-  /** Names of ranges at this level. */
-  readonly ranges: number;
-  /** Kernel instances over those names, as the table by range counts them. */
-  readonly inside: number;
-  /** Kernels in none of them. */
-  readonly outside: number;
-  readonly total: number;
-  /** Whether inside and outside make the total: no kernel is lost, none counts twice. */
-  readonly addsUp: boolean;
-}
-
 /** Adds up the instances of `rangeSummary` over the ranges of each level that occurs. */
-export function levelSums(spans: readonly KernelSpan[]): LevelSum[] {
+export function levelSums(spans: readonly KernelSpan[]) {
   const rows = rangeSummary(spans, { pid: 0, tid: 0 });
   return levels.flatMap(({ level, rangeOf }) => {
     const names = new Set(spans.flatMap(({ ranges }) => ranges[rangeOf(ranges)]?.name ?? []));
@@ -44,12 +30,13 @@ export function levelSums(spans: readonly KernelSpan[]): LevelSum[] {
       .reduce((sum, { instances }) => sum + instances, 0);
     const outside = spans.filter(({ ranges }) => !ranges.some(({ name }) => names.has(name))).length;
     const total = spans.length;
+    // Whether inside and outside make the total: no kernel is lost, none counts twice.
     return [{ level, ranges: names.size, inside, outside, total, addsUp: inside + outside === total }];
   });
 }
 
 export function rangeLevelTables(profiles: Profiles): Table[] {
-  return profileTables<LevelSum>(
+  return profileTables<ReturnType<typeof levelSums>[number]>(
     {
       ...{ id: 'instances-by-level', title: 'Instances by range add up' },
       caption:

@@ -79,31 +79,14 @@ function flopsOfOps(spans: readonly KernelSpan[]): number {
   return [...ops.values()].reduce((sum, flops) => sum + flops, 0);
 }
 
-/** The kernel with the longest total time; null where nothing ran. */
-export interface TopKernel {
-  readonly name: string;
-  readonly share: number;
-  readonly instances: number;
-}
-
-/** Of the given phases taken together. */
-export function topKernel(
-  spans: readonly KernelSpan[],
-  phases: readonly string[],
-  steps: number,
-): TopKernel | null {
+/** The kernel with the longest total time of the given phases taken together; null where nothing ran. */
+export function topKernel(spans: readonly KernelSpan[], phases: readonly string[], steps: number) {
   const [top] = summarizeByName(spans.filter((span) => phases.includes(phaseOf(span))));
   return top ? { name: top.name, share: top.timeShare, instances: top.instances / steps } : null;
 }
 
-/** The top kernel of one phase or several, and how many kernels they have. */
-export interface PhaseTop extends TopKernel {
-  readonly phase: string;
-  readonly kernels: number;
-}
-
-/** Of the forward pass, of both passes and of the whole step, as far as there are such phases. */
-export function topsOfPhases(spans: readonly KernelSpan[], steps: number): PhaseTop[] {
+/** The top kernel, and how many kernels there are, of the forward pass, of both passes and of the whole step, as far as they are there. */
+export function topsOfPhases(spans: readonly KernelSpan[], steps: number) {
   const there = phasesOf(spans);
   const groups = [
     ['forward', ['forward']],

@@ -3,7 +3,7 @@ import type { ColumnOf } from '../../../report/declared-table.ts';
 import { column } from '../../../report/standard-columns.ts';
 import { settingsOf } from '../interpret.ts';
 import { perStep, phaseColumn, profileTable, profileTables, type Profiles } from './profile-table.ts';
-import { attentionShares, matmulShares, topsOfPhases, type PhaseTop } from './shares.ts';
+import { attentionShares, matmulShares, topsOfPhases } from './shares.ts';
 import {
   kernelSummary,
   rangeSummary,
@@ -69,7 +69,7 @@ export function rangeTable(profiles: Profiles, id: string): Table {
 
 /** The kernel with the longest total time of the forward pass, of both passes and of the step. */
 export function topTables(profiles: Profiles): Table[] {
-  return profileTables<PhaseTop>(
+  return profileTables<ReturnType<typeof topsOfPhases>[number]>(
     {
       ...{ id: 'top-of-phases', title: 'The kernel that takes most time', saysShared: true },
       caption: 'By the total time of all kernels of one name.',
