@@ -8,7 +8,7 @@ const entries = [
   ...['src/nvrtc/compile-worker.ts', 'src/cupti/cupti-thread.ts'],
   ...['src/nccl-watchdog.ts', 'src/store-thread.ts', 'src/lifeline.ts', 'src/lifeline-thread.ts'],
   ...['src/launch/spawn-with-lifeline.ts', 'src/cli.ts', 'src/cell.ts'],
-  ...['src/collective-rank.ts', 'src/ddp-rank.ts', 'src/train-rank.ts'],
+  ...['src/collective-rank.ts', 'src/ddp-rank.ts', 'src/train-rank.ts', 'src/encode-thread.ts'],
 ];
 
 export default defineConfig({

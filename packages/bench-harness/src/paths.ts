@@ -25,6 +25,9 @@ export const trainRankProgram = program('train-rank');
 /** The program of a rank of `roofline allreduce`. */
 export const collectiveRankProgram = program('collective-rank');
 
+/** The program of a thread that encodes texts. */
+export const encodeThreadProgram = program('encode-thread');
+
 /** This package's folder. */
 export const packageDirectory = fileURLToPath(new URL('..', import.meta.url));
 

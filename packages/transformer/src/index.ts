@@ -140,5 +140,6 @@ export { TokenLoader, type TokenLoaderOptions, type TokenLoaderState } from './d
 export { type TokenSource, byteTokens } from './data/token-source.ts';
 export type { TokenWindows } from './data/token-windows.ts';
 export { type HeadLoss, TransformerLM, type TransformerOptions } from './model/transformer-lm.ts';
+export { TokenFileWriter, type TokenFileWriterOptions } from './data/token-file-writer.ts';
 export { type WriteTokensOptions, writeTokens } from './data/write-tokens.ts';
 export { deferWeights } from './module/building.ts';

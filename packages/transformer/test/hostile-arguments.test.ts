@@ -1,5 +1,5 @@
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { RooflineError, type Tensor, noGrad, ones, tensor } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
@@ -46,9 +46,20 @@ const tokenFile = () => {
   transformer.writeTokens(path, [[1, 2, 3, 0, 1, 2, 3, 0]], { vocabularySize: 4 });
   return path;
 };
+const tokenWriter = () => {
+  const writer = new transformer.TokenFileWriter(path, { vocabularySize: 4, job: 'a' });
+  writer.append([1]);
+  return writer;
+};
 /** A file or folder of the name 'a', which a hostile path would write. */
 const undo = () => {
-  for (const written of [path, 'a']) rmSync(written, { force: true, recursive: true });
+  for (const written of [path, 'a']) {
+    rmSync(written, { force: true, recursive: true });
+    // Those of writers that were not disposed.
+    for (const name of readdirSync(dirname(written)))
+      if (name.startsWith(`${basename(written)}.`) && name.endsWith('.partial'))
+        rmSync(join(dirname(written), name));
+  }
 };
 const llama = join(import.meta.dirname, 'pretrained', 'golden', 'llama');
 const loadOptions = () =>
@@ -259,9 +270,29 @@ const table: HostileTable = {
   },
   'TokenFile#close': { args: () => [new transformer.TokenFile(tokenFile())], undo },
   isTokenFile: { args: () => [tokenFile()], named: `isTokenFile|${missingTokens}`, undo },
+  'new TokenFileWriter': {
+    args: () => [path, { vocabularySize: 3, metadata: {}, job: 'a' }],
+    legal: { 0: 'a', '1.vocabularySize': '5', '1.metadata': 'undefined {}', '1.job': 'undefined a' },
+    named: 'TokenFileWriter',
+    undo,
+  },
+  'TokenFileWriter#append': {
+    args: () => [tokenWriter(), [1, 2]],
+    legal: { 1: '[]' },
+    named: 'TokenFileWriter',
+    undo,
+  },
+  'TokenFileWriter#save': {
+    args: () => [tokenWriter(), 1],
+    legal: { 1: '5' },
+    named: 'TokenFileWriter.save',
+    undo,
+  },
+  'TokenFileWriter#finish': { args: () => [tokenWriter()], undo },
   writeTokens: {
-    args: () => [path, [[1, 2]], { vocabularySize: 3, metadata: {}, onRestart: () => {} }],
-    legal: { 0: 'a', '2.vocabularySize': '5', '2.metadata': 'undefined {}', '2.onRestart': 'undefined fn' },
+    args: () => [path, [[1, 2]], { vocabularySize: 3, metadata: {} }],
+    legal: { 0: 'a', '2.vocabularySize': '5', '2.metadata': 'undefined {}' },
+    named: 'writeTokens|TokenFileWriter',
     undo,
   },
   'new SafetensorsError': error,

@@ -45,12 +45,12 @@ export const tokenizeCommand = defineCommand({
     const tokenizer = openTokenizer(named);
     const endOfText = endOfTextToken(tokenizer, args['end-of-text']);
     using progress = new ProgressDisplay();
-    const written = tokenizeFiles(
+    const written = await tokenizeFiles(
       files,
       out,
       { tokenizer, endOfText },
       {
-        restarted: () => tellSentence(`A run before was interrupted: ${out} is begun anew.`),
+        restarted: (done) => tellSentence(interruption(out, done)),
         progressed: (file, done, total) =>
           progress.status(`Tokenizing ${file}, MB`, megabytes(done), megabytes(total)),
       },
@@ -65,3 +65,9 @@ export const tokenizeCommand = defineCommand({
     return EXIT.ok;
   },
 });
+
+function interruption(out: string, doneBytes: number | null): string {
+  if (doneBytes === null)
+    return `A run before was interrupted, too early to go on with it or with other texts or settings: ${out} is begun anew.`;
+  return `A run before was interrupted: ${out} is gone on with after ${doneBytes.toLocaleString('en')} bytes.`;
+}

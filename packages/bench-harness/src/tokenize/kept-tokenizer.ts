@@ -11,10 +11,9 @@ import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { TokenFileMetadata } from '@roofline/transformer';
 import { UsageError } from '../errors.ts';
-import { nameInFolder, tokenizersIn } from './open-tokenizer.ts';
+import { configName, nameInFolder, tokenizersIn } from './open-tokenizer.ts';
 import type { TokenizeSettings, Tokenizer } from './tokenizers.ts';
 
-const configName = 'tokenizer_config.json';
 /** The folder of a training's folder that holds a copy of its tokenizer. */
 const keptFolder = 'tokenizer';
 

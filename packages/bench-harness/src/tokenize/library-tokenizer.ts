@@ -1,8 +1,11 @@
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { UsageError } from '../errors.ts';
-import { findCuts } from './text-cuts.ts';
-import { TextEncoderInParts } from './text-encoder.ts';
+import { ByteLevelEncoder } from './byte-level-encoder.ts';
+import { type ByteLevelPlan, byteLevelPlan } from './byte-level.ts';
+import { chunksOfText } from './text-chunks.ts';
+import { type Encode, findCuts } from './text-cuts.ts';
 import type { TextStream, Tokenizer } from './tokenizers.ts';
+import { WordEncoder } from './word-encoder.ts';
 
 /** What a tokenizer is made of: tokenizer.json, tokenizer_config.json, and the text of the token that ends a text. */
 export interface TokenizerParts {
@@ -34,20 +37,44 @@ export function libraryTokenizer({ file, json, config, endOfText }: TokenizerPar
     throw new UsageError(`--tokenizer ${file} cannot be read: ${(cause as Error).message}`, { cause });
   }
   const encode = (text: string) => library.encode(text, { add_special_tokens: false }).ids;
-  let encoder: TextEncoderInParts | undefined;
-  const makeEncoder = () => new TextEncoderInParts(encode, findCuts(encode, ...textsOf(library)));
   const ids = [...library.get_vocab().values()];
   const vocabularySize = ids.reduce((most, id) => Math.max(most, id + 1), 0);
+  const cuts = once(() => findCuts(encode, ...textsOf(library)));
+  const plan = once(() => checkedPlan(byteLevelPlan(json, config, library.get_vocab()), encode));
+  const encoder = once(() => {
+    const byPlan = plan();
+    return byPlan === null ? new WordEncoder(encode, cuts()) : new ByteLevelEncoder(byPlan);
+  });
   return {
     ...{ file, vocabularySize },
     endOfText: endOfText === null ? null : (library.token_to_id(endOfText) ?? null),
-    tokensOf: (pieces, name) => (encoder ??= makeEncoder()).tokensOf(textOf(pieces, name)),
+    get plan() {
+      return plan();
+    },
+    chunksOf: (pieces, name, isStart) => chunksOfText(textOf(pieces, name), cuts(), isStart),
+    tokensOf: ({ content, isStart }) => encoder().encode(content as string, isStart),
     encode: (text, { begins = false } = {}) => library.encode(text, { add_special_tokens: begins }).ids,
     streamText: (before) => new DecodedText((tokens) => decode(library, tokens), before),
     tokenOf: (text) => library.token_to_id(text),
     textOf: (token) => library.id_to_token(token),
   };
 }
+
+/** A function that makes something at its first call, and gives that each time. */
+function once<Made>(make: () => Made): () => Made {
+  let made: { readonly it: Made } | undefined;
+  return () => (made ??= { it: make() }).it;
+}
+
+/** The plan, if it gives the library's tokens of a text that has something of everything. */
+function checkedPlan(plan: ByteLevelPlan | null, encode: Encode): ByteLevelPlan | null {
+  if (plan === null) return null;
+  const text = [probe, ...plan.added.keys(), probe].join('');
+  return String([...new ByteLevelEncoder(plan).encode(text)]) === String(encode(text)) ? plan : null;
+}
+
+const probe =
+  "It's 1234567 words, isn't it?\r\n\n  e\u0301 größe\u00a0日本語 \u1100\u1161 हिन्दी 👩‍👩‍👧 x_y(z);\t\t\u2126 DON'T  \n camelCase ... \u212a \u0000 ";
 
 function decode(library: Library, tokens: readonly number[]): string {
   // A model may draw ids that only fill up its vocabulary.

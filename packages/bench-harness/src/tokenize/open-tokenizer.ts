@@ -6,7 +6,8 @@ import { tiktokenEndOfText, tokenizerOfRanks } from './tiktoken-ranks.ts';
 import { type Tokenizer, bytesTokenizer } from './tokenizers.ts';
 
 const jsonName = 'tokenizer.json';
-const configName = 'tokenizer_config.json';
+/** What lies next to a tokenizer and tells of its special tokens. */
+export const configName = 'tokenizer_config.json';
 const ranksEnding = '.tiktoken';
 
 /**

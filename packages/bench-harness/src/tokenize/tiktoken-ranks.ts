@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { UsageError } from '../errors.ts';
+import { charactersOf } from './byte-characters.ts';
 
 /** What a file of ranks does not hold: how its tokenizer splits a text, and its special tokens. */
 interface Encoding {
@@ -79,7 +80,7 @@ function readRanks(path: string): Map<string, number> {
       throw new UsageError(
         `--tokenizer ${path}: line ${index + 1} is not a token in Base64 and its rank; the file is none of tiktoken's.`,
       );
-    ranks.set(byteCharacters(Buffer.from(token, 'base64')), Number(rank));
+    ranks.set(charactersOf(Buffer.from(token, 'base64')), Number(rank));
   }
   if (ranks.size === 0) throw new UsageError(`--tokenizer ${path} is empty.`);
   return ranks;
@@ -94,15 +95,4 @@ function mergesOf(ranks: ReadonlyMap<string, number>): (readonly [string, string
     }).filter(([left, right]) => ranks.has(left) && ranks.has(right));
     return pairs.sort((a, b) => rankOf(a)[0] - rankOf(b)[0] || rankOf(a)[1] - rankOf(b)[1]);
   });
-}
-
-/** Bytes as the characters that stand for them in a vocabulary of bytes: GPT-2's, each of which can be seen. */
-const characters = (() => {
-  const isSeen = (byte: number) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
-  let unseen = 0x100;
-  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(isSeen(byte) ? byte : unseen++));
-})();
-
-function byteCharacters(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => characters[byte]).join('');
 }

@@ -1,3 +1,12 @@
+import type { ByteLevelPlan } from './byte-level.ts';
+
+/** A part of a text, or of bytes, whose tokens are those of the whole there. */
+export interface TextChunk<Content = string | Uint8Array> {
+  readonly content: Content;
+  /** Whether the text begins with it. */
+  readonly isStart: boolean;
+}
+
 /** Makes tokens of texts as they are read, and texts of tokens as they are drawn. */
 export interface Tokenizer {
   /** What it was read from; null for bytes. */
@@ -6,11 +15,15 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   /** The token that ends a text; null where none is known. */
   readonly endOfText: number | null;
+  /** What other threads encode by; null where they have to read the tokenizer's file, or, of bytes, for nothing to do. */
+  readonly plan: ByteLevelPlan | null;
   /**
-   * The tokens of the text of that name, whose bytes come in pieces that may end anywhere; the next one overwrites each. Throws a
-   * UsageError for bytes that are no text.
+   * The text of that name in chunks, or what follows one of them; its bytes come in pieces that may end anywhere. The next piece overwrites a
+   * chunk of bytes. Throws a UsageError for bytes that are no text.
    */
-  tokensOf(pieces: Iterable<Uint8Array>, name: string): Iterable<ArrayLike<number>>;
+  chunksOf(pieces: Iterable<Uint8Array>, name: string, isStart: boolean): Iterable<TextChunk>;
+  /** The tokens of a chunk; the next call may overwrite them. */
+  tokensOf(chunk: TextChunk): ArrayLike<number>;
   /** The tokens of a prompt; `begins` puts in front what a text of this tokenizer begins with, where that is something. */
   encode(text: string, options?: { readonly begins?: boolean }): number[];
   /** Gives the texts of tokens one by one, which follow those of a prompt. */
@@ -40,7 +53,14 @@ export const bytesTokenizer: Tokenizer = {
   file: null,
   vocabularySize: 256,
   endOfText: null,
-  tokensOf: (pieces) => pieces,
+  plan: null,
+  *chunksOf(pieces, _, isStart) {
+    for (const content of pieces) {
+      yield { content, isStart };
+      isStart = false;
+    }
+  },
+  tokensOf: ({ content }) => content as Uint8Array,
   encode: (text) => [...Buffer.from(text)],
   streamText() {
     const text = new TextDecoder();

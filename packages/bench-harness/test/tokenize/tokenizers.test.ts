@@ -7,11 +7,82 @@ import type { Tokenizer } from '../../src/tokenize/tokenizers.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { byteLevel, patterns, sentencePiece } from './small-tokenizers.ts';
 
-const kinds: Readonly<Record<string, object>> = {
-  'as GPT-2': byteLevel(patterns.gpt2),
-  'as GPT-4': byteLevel(patterns.gpt4),
-  'as Qwen, normalized': byteLevel(patterns.gpt4, { normalizer: { type: 'NFC' } }),
-  'as Llama 2': sentencePiece(),
+const split = (pattern: string) => ({
+  ...{ type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false },
+});
+const byteLevelSplit = (use_regex: boolean) => ({
+  ...{ type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex },
+});
+type Json = ReturnType<typeof byteLevel>;
+/** That of GPT-4 with something else about it. */
+const changed = (change: object, model: object = {}): object => {
+  const json = byteLevel(patterns.gpt4) as { model: object };
+  return { ...json, ...change, model: { ...json.model, ...model } };
+};
+/** A word of the vocabulary that its merges do not make. */
+const unmergeable = { ...(byteLevel(patterns.gpt4) as { model: { vocab: object } }).model.vocab, Ġword: 590 };
+
+/** Tokenizers, and whether words and merges are all that there is to them. */
+const kinds: Readonly<Record<string, readonly [json: Json, byPlan: boolean]>> = {
+  'as GPT-2': [byteLevel(patterns.gpt2), true],
+  'as GPT-4': [byteLevel(patterns.gpt4), true],
+  'as Qwen, normalized': [byteLevel(patterns.gpt4, { normalizer: { type: 'NFC' } }), true],
+  'as Llama 3, which takes whole words from its vocabulary': [
+    changed({}, { ignore_merges: true, vocab: unmergeable }),
+    true,
+  ],
+  'whose bytes have a pattern of their own': [changed({ pre_tokenizer: byteLevelSplit(true) }), true],
+  'as DeepSeek, whose splits are split again': [
+    changed({
+      pre_tokenizer: {
+        type: 'Sequence',
+        pretokenizers: [split(String.raw`\p{N}{1,3}`), split('[一-龥]+'), byteLevelSplit(true)],
+      },
+    }),
+    true,
+  ],
+  'as StarCoder, digit by digit': [
+    changed({
+      pre_tokenizer: {
+        type: 'Sequence',
+        pretokenizers: [{ type: 'Digits', individual_digits: true }, byteLevelSplit(true)],
+      },
+    }),
+    true,
+  ],
+  'whose tokens are looked for in the text, one in another': [
+    changed({
+      added_tokens: ['<|endoftext|>', '<', 'roof', 'roof (', '\n\n', '[1'].map((content, i) => ({
+        ...{ id: 600 + i, content, special: i === 0, normalized: true },
+      })),
+    }),
+    true,
+  ],
+  'with marks that become others': [
+    changed({
+      normalizer: { type: 'NFC' },
+      added_tokens: [{ id: 600, content: 'K', special: true, normalized: false }],
+    }),
+    true,
+  ],
+  'that puts a space in front': [
+    changed({ pre_tokenizer: { ...byteLevelSplit(true), add_prefix_space: true } }),
+    false,
+  ],
+  'whose tokens take blanks along': [
+    changed({ added_tokens: [{ id: 600, content: '<|endoftext|>', special: true, lstrip: true }] }),
+    false,
+  ],
+  'that drops what it splits by': [
+    changed({
+      pre_tokenizer: {
+        type: 'Sequence',
+        pretokenizers: [{ ...split('~'), behavior: 'Removed' }, byteLevelSplit(true)],
+      },
+    }),
+    false,
+  ],
+  'as Llama 2': [sentencePiece(), false],
 };
 
 function opened(json: object, config: object = {}): Tokenizer {
@@ -56,6 +127,7 @@ const bits = [
     '👍',
     '👩‍👩‍👧',
   ],
+  ...['~', '\u212a', '\u2126', "DON'T", 'words', 'worder', 'a\u030a', '\u0f73'],
   ...['🇩🇪', '\u0001', '▁', 'Ġ', 'a b', ' roof', 'foo.bar', '});\n', 'x', ' '.repeat(300), '\n'.repeat(40)],
 ];
 
@@ -71,11 +143,20 @@ function* piecesOf(bytes: Uint8Array, size: number): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.slice(at, at + size);
 }
 
-const allOf = (tokens: Iterable<ArrayLike<number>>) => [...tokens].flatMap((chunk) => Array.from(chunk));
+function chunksOf(tokenizer: Tokenizer, pieces: Iterable<Uint8Array>): number[][] {
+  return [...tokenizer.chunksOf(pieces, 'a.txt', true)].map((chunk) => [
+    ...Array.from(tokenizer.tokensOf(chunk)),
+  ]);
+}
+const tokensOf = (tokenizer: Tokenizer, pieces: Iterable<Uint8Array>) => chunksOf(tokenizer, pieces).flat();
 
-describe.each(Object.entries(kinds))('a tokenizer %s', (_, json) => {
+describe.each(Object.entries(kinds))('a tokenizer %s', (_, [json, byPlan]) => {
   const library = new Library(json, {}) as { encode(text: string, options: object): { ids: number[] } };
   const whole = (text: string) => library.encode(text, { add_special_tokens: false }).ids;
+
+  it(`is ${byPlan ? '' : 'not '}of words and merges alone`, () => {
+    expect(opened(json).plan !== null).toBe(byPlan);
+  });
 
   it.each([1, 7, 1000])('gives the tokens of the whole text, in pieces of %i bytes', (size) => {
     const tokenizer = opened(json);
@@ -85,15 +166,15 @@ describe.each(Object.entries(kinds))('a tokenizer %s', (_, json) => {
       [3, 30],
     ] as const) {
       const text = hostileText(seed, length);
-      expect(allOf(tokenizer.tokensOf(piecesOf(Buffer.from(text), size), 'text'))).toEqual(whole(text));
+      expect(tokensOf(tokenizer, piecesOf(Buffer.from(text), size))).toEqual(whole(text));
     }
   });
 
   it('gives tokens as it reads, not at the end', () => {
     const bytes = Buffer.from('the roof of the floor is one. '.repeat(20));
-    const chunks = [...opened(json).tokensOf(piecesOf(bytes, 100), 'text')];
+    const chunks = chunksOf(opened(json), piecesOf(bytes, 100));
     expect(chunks.length).toBeGreaterThan(3);
-    expect(allOf(chunks)).toEqual(whole(bytes.toString()));
+    expect(chunks.flat()).toEqual(whole(bytes.toString()));
   });
 
   it('gives the text again as tokens come, characters of several of them whole', () => {
@@ -120,10 +201,10 @@ describe('a tokenizer', () => {
     json.model.merges.unshift(['e', 'Ġ'], ['eĠ', 'r']);
     const library = new Library(json, {}) as { encode(text: string): { ids: number[] } };
     const text = 'the roof, the road';
-    const tokens = allOf(opened(json).tokensOf(piecesOf(Buffer.from(text), 3), 'text'));
-    expect(tokens).toContain(581);
-    expect([...opened(json).tokensOf(piecesOf(Buffer.from(text), 3), 'text')]).toHaveLength(1);
-    expect(tokens).toEqual(library.encode(text).ids);
+    const chunks = chunksOf(opened(json), piecesOf(Buffer.from(text), 3));
+    expect(chunks).toHaveLength(1);
+    expect(chunks[0]).toContain(581);
+    expect(chunks[0]).toEqual(library.encode(text).ids);
   });
 
   it('puts in front of a prompt what its texts begin with', () => {
@@ -149,7 +230,7 @@ describe('a tokenizer', () => {
     );
     expect(() => openTokenizer(at('cl100k_base.tiktoken'))).toThrow(/line 2 is not a token in Base64/);
     const tokenizer = opened(byteLevel(patterns.gpt2));
-    expect(() => allOf(tokenizer.tokensOf([Uint8Array.of(0x66, 0xff, 0x66)], 'a.txt'))).toThrow(
+    expect(() => tokensOf(tokenizer, [Uint8Array.of(0x66, 0xff, 0x66)])).toThrow(
       /^a.txt is no UTF-8.*iconv/s,
     );
   });

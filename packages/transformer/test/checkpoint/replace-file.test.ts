@@ -12,12 +12,12 @@ import {
 } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { replaceFile as replace } from '../../src/checkpoint/replace-file.ts';
+import { FileReplacement, replaceFile as replace } from '../../src/checkpoint/replace-file.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const path = temporaryFolder();
 const write = (text: string) => (file: number) => void writeSync(file, text);
-const replaceFile = (target: string, by: (file: number, hadLeftovers: boolean) => void) =>
+const replaceFile = (target: string, by: (file: number) => void) =>
   replace(target, by, (reason) => new Error(reason));
 const module = resolve(import.meta.dirname, '../../src/checkpoint/replace-file.ts');
 
@@ -78,15 +78,48 @@ describe.skipIf(process.platform === 'win32')(
       expect(partials(folder)).toEqual([own]);
       expect(readFileSync(`${folder}/${own}`, 'utf8')).toBe('half');
       await kill(alive);
-      const told: boolean[] = [];
-      for (const text of ['restarted', 'again'])
-        replaceFile(target, (file, hadLeftovers) => {
-          told.push(hadLeftovers);
-          write(text)(file);
-        });
-      expect(told).toEqual([true, false]);
+      for (const [text, leftovers] of [
+        ['restarted', 'removed'],
+        ['again', 'none'],
+      ] as const) {
+        using replacement = new FileReplacement(target, (reason) => new Error(reason));
+        expect(replacement.leftovers).toBe(leftovers);
+        write(text)(replacement.file);
+        replacement.commit();
+      }
       expect(readdirSync(folder)).toEqual(['model.safetensors']);
       expect(readFileSync(target, 'utf8')).toBe('again');
+    });
+
+    it('is gone on with where that is wanted, once, and only after its process has ended', async () => {
+      const folder = path('adopted');
+      mkdirSync(folder);
+      const target = `${folder}/a`;
+      const adopting = (wanted: string) =>
+        new FileReplacement(
+          target,
+          (reason) => new Error(reason),
+          (file) => readFileSync(file, 'utf8') === wanted,
+        );
+      const alive = await writing(target);
+      {
+        using own = adopting('half');
+        expect(own.leftovers).toBe('none');
+      }
+      await kill(alive);
+      for (const name of ['0123456789abcdef', '1123456789abcdef'])
+        writeFileSync(`${folder}/a.${name}.partial`, 'half');
+      using adopted = adopting('half');
+      expect(adopted.leftovers).toBe('adopted');
+      expect(partials(folder)).toHaveLength(1);
+      using other = adopting('half');
+      expect(other.leftovers).toBe('none');
+      writeSync(adopted.file, ' more', 4);
+      adopted.commit();
+      expect(readFileSync(target, 'utf8')).toBe('half more');
+      writeFileSync(`${folder}/a.2123456789abcdef.partial`, 'other');
+      using last = adopting('half');
+      expect(last.leftovers).toBe('removed');
     });
 
     it('is recognised by its whole name', () => {

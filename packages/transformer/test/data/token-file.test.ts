@@ -11,8 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
 import { describe, expect, it } from 'vitest';
-import { TokenFile, TokenFileError, isTokenFile, writeTokens } from '../../src/index.ts';
+import { TokenFile, TokenFileError, TokenFileWriter, isTokenFile, writeTokens } from '../../src/index.ts';
 import { temporaryFolder } from '../checkpoint/temporary-folder.ts';
 
 const path = temporaryFolder();
@@ -201,7 +203,7 @@ describe('writeTokens', () => {
 
   it('refuses a folder', () => {
     expect(() => writeTokens(path('.'), [[1]], { vocabularySize: 2 })).toThrow(
-      /^writeTokens: .* is a folder/,
+      /^TokenFileWriter: .* is a folder/,
     );
   });
 });
@@ -233,7 +235,7 @@ async function writingTo(target: string): Promise<ChildProcess> {
 
 describe.skipIf(process.platform === 'win32')('a writer that is killed', { timeout: 120_000 }, () => {
   it.each(['no file', 'a file'])(
-    'leaves %s where there was one, and the next says that it begins anew',
+    'leaves %s where there was one, and the next begins anew and says so',
     async (before) => {
       const folder = path(before.replace(' ', '-'));
       mkdirSync(folder);
@@ -247,11 +249,77 @@ describe.skipIf(process.platform === 'win32')('a writer that is killed', { timeo
       expect(() => readFirst(`${folder}/${partial}`)).toThrow('is no file of tokens');
       if (before === 'a file') readFirst(target);
       else expect(readdirSync(folder)).toEqual([partial]);
-      const told: string[] = [];
-      const options = { vocabularySize: 256, onRestart: () => told.push('restart') };
-      for (let run = 0; run < 2; run++) writeTokens(target, [[3]], options);
-      expect(told).toEqual(['restart']);
+      for (const leftovers of ['removed', 'none']) {
+        using writer = new TokenFileWriter(target, { vocabularySize: 256 });
+        expect(writer).toMatchObject({ leftovers, place: 0 });
+        writer.append([3]);
+        writer.finish();
+      }
       expect(readdirSync(folder)).toEqual(['data.bin']);
     },
   );
+});
+
+describe.skipIf(process.platform === 'win32')('what a killed writer has left', () => {
+  const options = { vocabularySize: 70_000, metadata: { tokenizer: 'a' }, job: 'all texts' };
+  const length = 5000;
+  const tokens = Array.from({ length }, (_, i) => (i * 7919) % 70_000);
+
+  /** Its bytes, saved at some place, with tokens after that which are not. */
+  async function left(): Promise<Buffer> {
+    const folder = path(`left-${files++}`);
+    mkdirSync(folder);
+    using writer = new TokenFileWriter(`${folder}/data.bin`, options);
+    for (let place = 0; place < 4000; place += 1000) {
+      writer.append(tokens.slice(place, place + 1000));
+      await setTimeout(place === 2000 ? 150 : 0);
+      writer.save(place + 1000);
+    }
+    return readFileSync(`${folder}/${readdirSync(folder)[0]}`);
+  }
+
+  /** Writes all tokens from where a writer begins in a folder with these bytes left; gives that place, and the file's bytes. */
+  function goOn(bytes: Uint8Array, changed: object = {}) {
+    const folder = path(`gone-on-${files++}`);
+    mkdirSync(folder);
+    writeFileSync(`${folder}/data.bin.0123456789abcdef.partial`, bytes);
+    using writer = new TokenFileWriter(`${folder}/data.bin`, { ...options, ...changed });
+    const { place, leftovers } = writer;
+    writer.append(tokens.slice(place));
+    writer.finish();
+    expect(readdirSync(folder)).toEqual(['data.bin']);
+    return { place, leftovers, bytes: readFileSync(`${folder}/data.bin`) };
+  }
+
+  it('is gone on with from the last place that was saved, whatever came after it', async () => {
+    const bytes = await left();
+    const whole = goOn(Buffer.alloc(0));
+    expect(whole).toMatchObject({ place: 0, leftovers: 'removed' });
+    const end = 64 + 3000 * 4;
+    for (const torn of [bytes, bytes.subarray(0, -1), bytes.subarray(0, end), Buffer.concat([bytes, bytes])])
+      expect(goOn(torn)).toEqual({ place: 3000, leftovers: 'adopted', bytes: whole.bytes });
+  });
+
+  it.each<[what: string, change: (bytes: Buffer) => void | Buffer, options?: object]>([
+    ['another job', () => {}, { job: 'other texts' }],
+    ['no job', () => {}, { job: undefined }],
+    ['another vocabulary', () => {}, { vocabularySize: 70_001 }],
+    ['other metadata', () => {}, { metadata: { tokenizer: 'b' } }],
+    ['another token', (bytes) => void (bytes[70]! ^= 1)],
+    ['less than was saved', (bytes) => bytes.subarray(0, 64 + 3000 * 4 - 1)],
+    ['another place', (bytes) => void (bytes[32]! ^= 1)],
+    ['a part of what tells of it', (bytes) => bytes.subarray(0, 63)],
+    ['zeros', (bytes) => void bytes.fill(0)],
+  ])('is begun anew where there is %s', async (_, change, changed) => {
+    const bytes = await left();
+    const spoilt = change(bytes) ?? bytes;
+    const anew = goOn(spoilt, changed);
+    expect(anew).toMatchObject({ place: 0, leftovers: 'removed' });
+    expect(anew.bytes).toEqual(goOn(Buffer.alloc(0), changed).bytes);
+  });
+
+  it('has no place without a job', () => {
+    using writer = new TokenFileWriter(newPath(), { vocabularySize: 3 });
+    expect(() => writer.save(1)).toThrow('a place is saved for a job');
+  });
 });
