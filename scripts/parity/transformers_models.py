@@ -74,6 +74,16 @@ FAMILIES = {
             **{"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": 1, "eos_token_id": None},
         ),
     ),
+    "mistral-window": ("mistral", {**SIZES, "num_key_value_heads": 2, "head_dim": 32, "sliding_window": 16, **rope()}),
+    "qwen2-window": (
+        "qwen2",
+        {
+            **SIZES,
+            **{"num_key_value_heads": 3, "use_sliding_window": True, "sliding_window": 24},
+            **{"layer_types": [f"{kind}_attention" for kind in ("sliding", "full", "sliding", "sliding")]},
+            **rope(),
+        },
+    ),
 }
 
 

@@ -29,6 +29,13 @@ export function attentionSettings(
   options: AttentionOptions,
   known: readonly string[],
 ): AttentionSettings {
+  if ((options as { readonly window?: unknown } | null)?.window !== undefined) {
+    throw new RooflineError(
+      'OPTION',
+      `${op}: there are no sliding windows, and these tokens see fewer keys than there are; take plain attention ` +
+        '(plainAttention, or `--attention plain`), or a context no longer than the window.',
+    );
+  }
   checkOptions(op, options, known);
   const { causal = false, scale = 1 / Math.sqrt(headDimension) } = options;
   checkFlag(op, 'causal', causal);

@@ -54,6 +54,28 @@ describe('TransformerLM', () => {
     expect(relativeError(flash, plain)).toBeLessThan(2 ** -24 * 64);
   });
 
+  it('refuses a window of fewer keys than there are, and takes one that a single token or a short sequence sees', () => {
+    scope(() => {
+      const windowed = (attention: TransformerOptions['attention']) =>
+        new TransformerLM({ ...config, slidingWindow: 6 }, { attention, seed: 4 });
+      const logits = (attention: TransformerOptions['attention'], length: number) =>
+        noGrad(() => windowed(attention).forward(fromTypedArray(ids(length), [1, length])));
+      for (const attention of [flashAttention, tiledAttention])
+        expect(() => logits(attention, 7)).toThrow(/no sliding windows.*--attention plain/);
+      expect(
+        relativeError(logits(flashAttention, 6).toFlatArray(), logits(undefined, 6).toFlatArray()),
+      ).toBeLessThan(2 ** -24 * 64);
+      const [flash, plainOnes] = [flashAttention, undefined].map((attention) => {
+        const model = windowed(attention);
+        using cache = new KeyValueCache(24);
+        return Array.from({ length: 12 }, (_, i) =>
+          noGrad(() => model.forward(fromTypedArray(ids(12).slice(i, i + 1), [1, 1]), cache)).toFlatArray(),
+        ).flat();
+      });
+      expect(relativeError(flash!, plainOnes!)).toBeLessThan(2 ** -24 * 64);
+    });
+  });
+
   it('generates with a cache, where there are more keys than queries', () => {
     scope(() => {
       const model = new TransformerLM(config, { attention: flashAttention, seed: 4 });

@@ -36,6 +36,8 @@ export const modelShape = z.object({
   positions: z.enum(['rotary', 'learned']).exactOptional(),
   ropeTheta: positive.exactOptional(),
   ropeScaling: ropeScaling.exactOptional(),
+  slidingWindow: count.exactOptional(),
+  fullAttentionLayers: z.array(z.int().nonnegative()).readonly().exactOptional(),
   tieWordEmbeddings: z.boolean().exactOptional(),
 });
 export type ModelShape = z.infer<typeof modelShape>;

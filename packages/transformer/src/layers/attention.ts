@@ -32,6 +32,7 @@ import { Module } from '../module/module.ts';
 import { type ParameterOptions, checkParameterOptions } from '../module/parameter.ts';
 import { RMSNorm } from './rms-norm.ts';
 import { RotaryEmbedding } from './rope.ts';
+import { visibleWithin, windowMask, withinWindow } from './sliding-window.ts';
 
 /** What a layer asks of its attention. */
 export interface AttentionSettings {
@@ -39,6 +40,11 @@ export interface AttentionSettings {
   readonly causal: boolean;
   /** What products of queries and keys are multiplied by. */
   readonly scale: number;
+  /**
+   * How many keys a query sees at most, itself and those before it: keys j > i + S - T - window. Only causal attention of fewer than S keys is
+   * asked for it; one that has none must throw.
+   */
+  readonly window?: number;
 }
 
 /**
@@ -55,16 +61,19 @@ export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor, settings: Atte
  */
 export const plainAttention: AttentionFunction = (q, k, v, settings) => {
   requireTensors('plainAttention', [q, k, v]);
-  checkOptions('plainAttention', settings, ['causal', 'scale']);
-  const { causal, scale } = settings;
+  checkOptions('plainAttention', settings, ['causal', 'scale', 'window']);
+  const { causal, scale, window } = settings;
   checkFlag('plainAttention', 'causal', causal);
   checkNumber('plainAttention', 'scale', scale);
-  return attend(q, k, v, scale, causal ? 'causal' : null);
+  if (window === undefined) return attend(q, k, v, scale, causal ? { causal } : {});
+  checkCount('plainAttention', 'window', window, 1);
+  if (!causal) throw new RooflineError('OPTION', 'plainAttention: a window needs causal: true.');
+  return attend(q, k, v, scale, { causal, within: windowMask(window, q.shape[2]!, k.shape[2]!, q) });
 };
 
 /** The same of the keys that are visible, [S] or [B, S] bool, to every query. */
 function attendTo(visible: Tensor, q: Tensor, k: Tensor, v: Tensor, scale: number): Tensor {
-  return attend(q, k, v, scale, visible);
+  return attend(q, k, v, scale, { visible });
 }
 
 /** Attention of each sequence by itself, without the tokens that fill it up, which get zeros. */
@@ -91,8 +100,17 @@ function attendUnpadded(
   return concat(rows, 0);
 }
 
-/** Of the keys that a mask leaves: those up to a query's own place, which softmax leaves out by itself, or those visible to all. */
-function attend(q: Tensor, k: Tensor, v: Tensor, scale: number, mask: 'causal' | Tensor | null): Tensor {
+/** Which keys are seen, all conditions together. */
+interface Mask {
+  /** Those up to a query's own place, which softmax leaves out by itself. */
+  readonly causal?: boolean;
+  /** Those within a query's window, [T, S] bool. */
+  readonly within?: Tensor;
+  /** Those visible to every query, [S] or [B, S] bool. */
+  readonly visible?: Tensor;
+}
+
+function attend(q: Tensor, k: Tensor, v: Tensor, scale: number, mask: Mask): Tensor {
   const shared = k.shape[1]!;
   if (q.shape[1] !== shared && q.shape[1]! % shared === 0) {
     const [batch, heads, ...rest] = q.shape as [number, number, number, number];
@@ -100,11 +118,9 @@ function attend(q: Tensor, k: Tensor, v: Tensor, scale: number, mask: 'causal' |
     return view(attend(grouped, unsqueeze(k, 2), unsqueeze(v, 2), scale, mask), q.shape);
   }
   const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
-  const causal = mask === 'causal';
-  const seen =
-    mask === null || causal
-      ? scores
-      : range('attention.mask', () => where(ofScores(mask, scores), scores, -Infinity));
+  const { causal = false, visible, within } = mask;
+  const kept = visible === undefined ? within : ofScores(visible, scores);
+  const seen = kept === undefined ? scores : range('attention.mask', () => where(kept, scores, -Infinity));
   if (seen !== scores) scores.dispose();
   const weights = range('attention.softmax', () => softmax(seen, -1, { dtype: v.dtype, causal }));
   seen.dispose();
@@ -133,6 +149,8 @@ export interface AttentionOptions extends ParameterOptions {
   readonly positions: RotaryEmbedding | null;
   /** Default `plainAttention`. */
   readonly attention?: AttentionFunction;
+  /** How many tokens a token sees, itself and those before it; null for all. Default null. */
+  readonly window?: number | null;
 }
 
 /** Throws, in the name of `owner`, unless attention can be built of `options`; `more` names those of others. */
@@ -142,7 +160,7 @@ export function checkAttentionOptions(
   more: readonly string[] = [],
 ): void {
   const known = ['modelDimension', 'heads', 'keyValueHeads', 'headDimension', 'bias', 'queryKeyNormEpsilon'];
-  checkParameterOptions(owner, options, [...known, 'positions', 'attention', ...more]);
+  checkParameterOptions(owner, options, [...known, 'positions', 'attention', 'window', ...more]);
   const { modelDimension, heads, positions, attention, keyValueHeads = heads, headDimension, bias } = options;
   checkCount(owner, 'modelDimension', modelDimension, 1);
   checkCount(owner, 'heads', heads, 1);
@@ -175,6 +193,7 @@ export function checkAttentionOptions(
     );
   }
   if (attention !== undefined) checkFunction(owner, 'attention', attention);
+  if ((options.window ?? null) !== null) checkCount(owner, 'window', options.window!, 1);
 }
 
 /** Throws a RooflineError (code ARGUMENT) for what keeps no keys and values, such as the cache of a whole model. */
@@ -187,7 +206,7 @@ function checkCache(cache: AttentionCache): void {
 }
 
 /**
- * Multi-head self-attention in which no token sees a later one: [B, T, d] -> [B, T, d]. With a cache, x are the tokens after those
+ * Multi-head self-attention in which no token sees a later one, nor one before its window: [B, T, d] -> [B, T, d]. With a cache, x are the tokens after those
  * that it holds, which they see too.
  */
 export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCache], Tensor> {
@@ -201,6 +220,7 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
   readonly #headDimension: number;
   readonly #positions: RotaryEmbedding | null;
   readonly #attention: AttentionFunction;
+  readonly #window: number | null;
   readonly #settings: AttentionSettings;
 
   constructor(attentionOptions: AttentionOptions) {
@@ -208,7 +228,7 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
     checkAttentionOptions('CausalSelfAttention', attentionOptions);
     const { modelDimension, heads, positions, attention = plainAttention, ...others } = attentionOptions;
     const { keyValueHeads = heads, headDimension = modelDimension / heads, ...rest } = others;
-    const { bias = 'none', queryKeyNormEpsilon: epsilon = null, ...options } = rest;
+    const { bias = 'none', queryKeyNormEpsilon: epsilon = null, window = null, ...options } = rest;
     const into = (count: number) =>
       new Linear(modelDimension, count * headDimension, { ...options, bias: bias !== 'none' });
     this.qProj = into(heads);
@@ -221,7 +241,8 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
     this.kNorm = norm();
     this.#headDimension = headDimension;
     this.#positions = positions;
-    this.#attention = attention;
+    this.#window = window;
+    this.#attention = window === null ? attention : withinWindow(attention, window);
     this.#settings = { causal: true, scale: 1 / Math.sqrt(headDimension) };
   }
 
@@ -234,13 +255,18 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
     const q = this.#turnedHeads(this.qProj, this.qNorm, x, position);
     const k = this.#turnedHeads(this.kProj, this.kNorm, x, position);
     const v = this.#headsOf(this.vProj, null, x);
-    const attended = this.#attended(q, cache?.append(k, v) ?? { keys: k, values: v });
+    const attended = this.#attended(q, cache?.append(k, v) ?? { keys: k, values: v }, position);
     const merged = [...x.shape.slice(0, 2), this.outputProj.weight.shape[1]!];
     return this.outputProj.forward(reshape(transpose(attended, 1, 2), merged));
   }
 
-  #attended(q: Tensor, { keys, values, visible, padding }: KeysAndValues): Tensor {
-    if (visible !== undefined) return attendTo(visible, q, keys, values, this.#settings.scale);
+  #attended(q: Tensor, stored: KeysAndValues, position: number | Tensor): Tensor {
+    const { keys, values, visible, padding } = stored;
+    if (visible !== undefined) {
+      const given = { keys, values, visible };
+      const seen = this.#window === null ? given : visibleWithin(this.#window, given, position);
+      return attendTo(seen.visible, q, seen.keys, seen.values, this.#settings.scale);
+    }
     if (padding === undefined) return this.#attention(q, keys, values, this.#settings);
     return scope(() => attendUnpadded(this.#attention, padding, [q, keys, values], this.#settings));
   }

@@ -43,12 +43,22 @@ export interface ModelConfig {
   readonly ropeTheta?: number;
   /** How rotary positions of a shorter context are stretched. Default: not at all. */
   readonly ropeScaling?: RopeScaling;
+  /**
+   * How many tokens a token sees, itself and those before it (`sliding_window` of `transformers`). What it hides is calculated all the same by
+   * plain attention. Default: all.
+   */
+  readonly slidingWindow?: number;
+  /** Layers, counted from 0, in which a token sees all tokens before it in spite of `slidingWindow`. Default none. */
+  readonly fullAttentionLayers?: readonly number[];
   /** Whether the head's weights are the embeddings', one parameter (Press & Wolf 2017). Default false. */
   readonly tieWordEmbeddings?: boolean;
 }
 
-/** A config of which nothing is left out but how positions are scaled. */
-export type WholeConfig = Required<Omit<ModelConfig, 'ropeScaling'>> & Pick<ModelConfig, 'ropeScaling'>;
+/** What a config may be without. */
+type Optional = 'ropeScaling' | 'slidingWindow';
+
+/** A config of which nothing is left out but how positions are scaled, and the window. */
+export type WholeConfig = Required<Omit<ModelConfig, Optional>> & Pick<ModelConfig, Optional>;
 
 /** The config with what is left out as it is then. */
 export function wholeConfig(config: ModelConfig): WholeConfig {
@@ -58,6 +68,7 @@ export function wholeConfig(config: ModelConfig): WholeConfig {
     headDimension: config.modelDimension / config.heads,
     ...{ attentionBias: 'none', queryKeyNorm: false, feedForward: 'swiglu', feedForwardBias: false },
     ...{ norm: 'rms', normEpsilon: 1e-5, positions: 'rotary', ropeTheta: 10_000, tieWordEmbeddings: false },
+    fullAttentionLayers: [],
     ...(given as unknown as ModelConfig),
   };
 }
@@ -93,8 +104,16 @@ export const configNames: readonly (keyof ModelConfig)[] = [
   ...sizes,
   ...(['keyValueHeads', 'headDimension', 'attentionBias', 'queryKeyNorm', 'feedForward'] as const),
   ...(['feedForwardBias', 'norm', 'normEpsilon', 'positions', 'ropeTheta', 'ropeScaling'] as const),
-  'tieWordEmbeddings',
+  ...(['slidingWindow', 'fullAttentionLayers', 'tieWordEmbeddings'] as const),
 ];
+
+/** How many tokens a token sees in a layer; null for all. */
+export function windowOfLayer(
+  { slidingWindow, fullAttentionLayers }: ModelConfig,
+  layer: number,
+): number | null {
+  return fullAttentionLayers?.includes(layer) ? null : (slidingWindow ?? null);
+}
 
 /**
  * Throws a ModelConfigError, which names `owner`, unless a model of these sizes can be built, and a RooflineError (code OPTION) for names
@@ -103,7 +122,7 @@ export const configNames: readonly (keyof ModelConfig)[] = [
 export function checkConfig(owner: string, config: ModelConfig): void {
   checkOptions(`${owner}: the model config`, config, configNames);
   for (const name of sizes) checkSize(owner, name, config[name]);
-  for (const name of ['keyValueHeads', 'headDimension'] as const)
+  for (const name of ['keyValueHeads', 'headDimension', 'slidingWindow'] as const)
     if (config[name] !== undefined) checkSize(owner, name, config[name]);
   checkHeads(owner, config);
   const { ropeTheta, normEpsilon } = config;
@@ -124,6 +143,18 @@ export function checkConfig(owner: string, config: ModelConfig): void {
       throw misfit(owner, `${name} must be ${known.join(' or ')}`, value);
   }
   if (config.ropeScaling !== undefined) checkScaling(owner, config, config.ropeScaling);
+  checkFullLayers(owner, config);
+}
+
+function checkFullLayers(owner: string, config: ModelConfig): void {
+  const { fullAttentionLayers: full, slidingWindow, layers } = config;
+  if (full === undefined) return;
+  const isLayer = (layer: unknown) =>
+    Number.isInteger(layer) && (layer as number) >= 0 && (layer as number) < layers;
+  if (!Array.isArray(full) || !full.every(isLayer) || new Set(full).size < full.length)
+    throw misfit(owner, `fullAttentionLayers must be different numbers of layers, 0 to ${layers - 1}`, full);
+  if (full.length > 0 && slidingWindow === undefined)
+    throw new ModelConfigError(`${owner}: fullAttentionLayers needs a slidingWindow of the other layers.`);
 }
 
 function misfit(owner: string, rule: string, value: unknown): ModelConfigError {

@@ -27,7 +27,13 @@ import { checkPaddedBatch, positionsFrom } from '../generation/padding.ts';
 import { CacheStep } from '../generation/cache-step.ts';
 import { KeyValueCache } from '../generation/key-value-cache.ts';
 import { Linear, linearStd } from '../layers/linear.ts';
-import { type ModelConfig, type WholeConfig, checkConfig, wholeConfig } from './model-config.ts';
+import {
+  type ModelConfig,
+  type WholeConfig,
+  checkConfig,
+  windowOfLayer,
+  wholeConfig,
+} from './model-config.ts';
 import { building } from '../module/building.ts';
 import { type RecomputePolicy, checkRecompute, runBlocks } from './recompute.ts';
 import { Module } from '../module/module.ts';
@@ -192,7 +198,10 @@ function partsOf(config: ModelConfig, { device, dtype, seed, attention }: PartsO
     ? null
     : new PositionEmbedding(contextLength, modelDimension, { ...options, std });
   const block = { ...options, ...blockSizes(whole), positions, attention };
-  const layers = Array.from({ length: config.layers }, () => new TransformerBlock(block));
+  const layers = Array.from(
+    { length: config.layers },
+    (_, layer) => new TransformerBlock({ ...block, window: windowOfLayer(config, layer) }),
+  );
   const lnFinal = normOf(whole.norm, modelDimension, { device, dtype }, normEpsilon);
   const weight = tied ? tokenEmbeddings.weight : undefined;
   const lmHead = new Linear(modelDimension, vocabularySize, { ...options, weight });

@@ -4,6 +4,7 @@ import { checkCount, checkOptions, checkText } from '@roofline/tensor-core';
 import { type ModelConfig, ModelConfigError, checkConfig } from '../model/model-config.ts';
 import { ConfigFields, PretrainedConfigError } from './config-fields.ts';
 import { ropeOfConfig } from './rope-fields.ts';
+import { windowOfConfig } from './window-fields.ts';
 
 /** The types of models, as `transformers` names them, that are read and written. */
 export const modelTypes = ['llama', 'mistral', 'qwen2', 'qwen3', 'gpt2'] as const;
@@ -29,7 +30,7 @@ const unheeded = new Set([
   ...['architectures', 'transformers_version', '_name_or_path', 'torch_dtype', 'dtype', 'use_cache'],
   ...['bos_token_id', 'eos_token_id', 'pad_token_id', 'initializer_range', 'pretraining_tp', 'n_ctx'],
   ...['summary_activation', 'summary_first_dropout', 'summary_proj_to_labels', 'summary_type'],
-  ...['summary_use_proj', 'task_specific_params', 'max_window_layers', 'reorder_and_upcast_attn'],
+  ...['summary_use_proj', 'task_specific_params', 'reorder_and_upcast_attn'],
 ]);
 
 /**
@@ -91,7 +92,6 @@ function pretrainedConfig(
       `${file}: a context of ${config.contextLength} is longer than that of the model, ${whole.contextLength}.`,
     );
   }
-  if (modelType !== 'gpt2') checkWindow(given, modelType, config.contextLength);
   try {
     checkConfig(file, config);
   } catch (cause) {
@@ -147,24 +147,7 @@ function llamaConfig(given: ConfigFields, modelType: Exclude<ModelType, 'gpt2'>)
     feedForwardBias: modelType === 'llama' && given.flag('mlp_bias', false),
     normEpsilon: given.number('rms_norm_eps', 1e-6),
     ...ropeOfConfig(given, contextLength),
+    ...windowOfConfig(given, modelType),
     tieWordEmbeddings: given.flag('tie_word_embeddings', false),
   };
-}
-
-/** A window that a sequence never outgrows makes no difference. */
-function checkWindow(given: ConfigFields, modelType: ModelType, contextLength: number): void {
-  // Mistral's, where a config has none.
-  const usual = modelType === 'mistral' && !given.has('sliding_window') ? 4096 : undefined;
-  const window = given.value('sliding_window') ?? usual;
-  const isUsed = modelType === 'mistral' || given.flag('use_sliding_window', false);
-  const kinds = (given.value('layer_types') as readonly string[] | undefined) ?? [];
-  const odd = kinds.find((kind) => kind !== 'full_attention' && kind !== 'sliding_attention');
-  if (odd !== undefined)
-    throw given.refusal('layer_types', `is not supported: every layer is full_attention, not ${odd}`);
-  if (modelType === 'llama' || window === undefined || !isUsed) return;
-  if (typeof window === 'number' && window >= contextLength) return;
-  throw given.refusal(
-    'sliding_window',
-    `is not supported: attention sees all tokens; take a contextLength of at most ${String(window)}, up to which that is the same`,
-  );
 }

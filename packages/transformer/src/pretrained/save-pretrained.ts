@@ -7,6 +7,7 @@ import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
 import { type ModelType, readObject } from './read-config.ts';
 import { ropeParameters } from './rope-fields.ts';
 import { storedOf, storedTensors } from './stored-tensors.ts';
+import { windowFields } from './window-fields.ts';
 
 /** Options of `savePretrained`. */
 export interface SavePretrainedOptions {
@@ -25,7 +26,7 @@ const companions = [
 
 /**
  * Writes config.json and model.safetensors, which `AutoModelForCausalLM.from_pretrained(folder)` of `transformers` opens: as Llama,
- * Qwen2, Qwen3 or GPT-2, whichever has the layers of the model. The folder is made if it is not there; weights have the dtype of the
+ * Mistral, Qwen2, Qwen3 or GPT-2, whichever has the layers of the model. The folder is made if it is not there; weights have the dtype of the
  * parameters. The presets, too, are Llamas. Throws a ModelConfigError for a model that none of them is.
  */
 export function savePretrained(
@@ -80,19 +81,23 @@ function writeWeights(model: TransformerLM, modelType: ModelType, path: string):
 function modelTypeOf(config: ModelConfig): ModelType {
   const whole = wholeConfig(config);
   const { norm, positions, feedForward, attentionBias, feedForwardBias, queryKeyNorm } = whole;
-  const { modelDimension, headDimension, heads, keyValueHeads } = whole;
+  const { modelDimension, headDimension, heads, keyValueHeads, slidingWindow } = whole;
+  const seesAll = slidingWindow === undefined;
+  const isMistral = !seesAll && whole.fullAttentionLayers.length === 0 && attentionBias === 'none';
   const kinds = `${norm} norm, ${positions} positions, ${feedForward}`;
   if (kinds === 'rms norm, rotary positions, swiglu') {
     if (queryKeyNorm && attentionBias !== 'query-key-value' && !feedForwardBias) return 'qwen3';
     if (!queryKeyNorm && attentionBias === 'query-key-value' && !feedForwardBias) return 'qwen2';
-    if (!queryKeyNorm && attentionBias !== 'query-key-value') return 'llama';
+    if (!queryKeyNorm && attentionBias !== 'query-key-value' && seesAll) return 'llama';
+    if (!queryKeyNorm && isMistral && !feedForwardBias) return 'mistral';
   }
   const isGpt2 = norm === 'layer' && positions === 'learned' && feedForward !== 'swiglu';
   const isDense = headDimension * heads === modelDimension && keyValueHeads === heads;
-  if (isGpt2 && isDense && attentionBias === 'all' && feedForwardBias && !queryKeyNorm) return 'gpt2';
+  if (isGpt2 && seesAll && isDense && attentionBias === 'all' && feedForwardBias && !queryKeyNorm)
+    return 'gpt2';
   throw new ModelConfigError(
     `savePretrained: transformers has no model with ${kinds}, attentionBias ${attentionBias}, feedForwardBias ${feedForwardBias}, ` +
-      `queryKeyNorm ${queryKeyNorm}, ${heads} heads of ${headDimension} and ${keyValueHeads} of keys; save it by saveCheckpoint.`,
+      `queryKeyNorm ${queryKeyNorm}, slidingWindow ${slidingWindow}, ${heads} heads of ${headDimension} and ${keyValueHeads} of keys; save it by saveCheckpoint.`,
   );
 }
 
@@ -126,8 +131,11 @@ function fieldsOf(modelType: ModelType, config: ModelConfig): Record<string, unk
     ...{ intermediate_size: whole.feedForwardDimension, num_hidden_layers: whole.layers, hidden_act: 'silu' },
     ...{ num_attention_heads: whole.heads, num_key_value_heads: whole.keyValueHeads },
     ...{ head_dim: whole.headDimension, rms_norm_eps: whole.normEpsilon, attention_dropout: 0 },
-    ...(modelType === 'qwen2' ? {} : { attention_bias: whole.attentionBias === 'all' }),
-    ...(modelType === 'llama' ? { mlp_bias: whole.feedForwardBias } : { use_sliding_window: false }),
+    ...(modelType === 'llama' || modelType === 'qwen3'
+      ? { attention_bias: whole.attentionBias === 'all' }
+      : {}),
+    ...(modelType === 'llama' ? { mlp_bias: whole.feedForwardBias } : {}),
+    ...windowFields(modelType, config),
     // Both, so that versions before 5 open it too.
     ...{ rope_parameters: rope, rope_theta: whole.ropeTheta },
     ...(whole.ropeScaling === undefined ? {} : { rope_scaling: rope }),

@@ -34,7 +34,7 @@ describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
       new TransformerLM(config, { seed: 2, device: on }).forward(toDevice(idsOf([[1, 2, 3, 4, 5]]), on)),
     ).toFlatArray();
 
-  it.each(['qwen3', 'gpt2'])(
+  it.each(['qwen3', 'gpt2', 'mistral with a window'])(
     'a model of the family of %s gives the logits of the CPU, and trains compiled as eager',
     (name) => {
       const config = families[name]!;

@@ -23,6 +23,16 @@ export const families: Readonly<Record<string, ModelConfig>> = {
     ...{ heads: 2, attentionBias: 'all', feedForwardBias: true },
     ropeScaling: { type: 'linear', factor: 2 },
   },
+  'mistral with a window': { ...sizes, heads: 4, keyValueHeads: 2, slidingWindow: 3 },
+  'qwen2 with windows in some layers': {
+    ...sizes,
+    ...{ heads: 4, keyValueHeads: 1, layers: 3, attentionBias: 'query-key-value' },
+    ...{ slidingWindow: 4, fullAttentionLayers: [0] },
+  },
+  'gpt2 that sees itself alone': {
+    ...sizes,
+    ...{ heads: 2, norm: 'layer', feedForward: 'gelu', positions: 'learned', slidingWindow: 1 },
+  },
   qwen2: { ...sizes, heads: 4, keyValueHeads: 1, attentionBias: 'query-key-value', tieWordEmbeddings: true },
   qwen3: {
     ...sizes,

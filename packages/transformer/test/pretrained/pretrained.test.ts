@@ -178,6 +178,45 @@ it('frees the model whose weights do not fit', () => {
   expect(live()).toBe(before);
 });
 
+it.each([
+  // As MistralConfig and Qwen2Config of transformers 5 fill up what is left out.
+  ['mistral', { sliding_window: 8 }, { slidingWindow: 8 }],
+  ['mistral', { sliding_window: null }, {}],
+  ['mistral', { sliding_window: undefined }, { slidingWindow: 4096 }],
+  ['qwen2', { use_sliding_window: true, max_window_layers: 0 }, { slidingWindow: 4 }],
+  [
+    'qwen2',
+    { use_sliding_window: true, max_window_layers: 1 },
+    { slidingWindow: 4, fullAttentionLayers: [0] },
+  ],
+  ['qwen2', { use_sliding_window: true }, {}],
+  ['qwen2', { use_sliding_window: true, sliding_window: null, max_window_layers: 0 }, {}],
+  [
+    'qwen3',
+    {
+      ...{ use_sliding_window: true, sliding_window: 5, max_window_layers: 0 },
+      layer_types: ['sliding_attention', 'full_attention'],
+    },
+    { slidingWindow: 5, fullAttentionLayers: [1] },
+  ],
+  ['llama', { sliding_window: 5 }, {}],
+] as const)('%s with %j has the windows of transformers', (family, change, expected) => {
+  const path = copyOf(family, 'windows');
+  changeConfig(path, change);
+  const { config } = readPretrainedConfig(path);
+  const { slidingWindow, fullAttentionLayers } = config;
+  expect({ slidingWindow, fullAttentionLayers }).toEqual(expected);
+  // What is saved says the same.
+  savePretrained(loadPretrained(path).model, folder(`${family}-windows-saved`));
+  expect(readPretrainedConfig(folder(`${family}-windows-saved`)).config).toEqual(config);
+});
+
+it('has no type for windows that none of transformers has', () => {
+  const { config } = loadPretrained(join(golden, 'gpt2')).model;
+  const model = new TransformerLM({ ...config, slidingWindow: 2 });
+  expect(() => savePretrained(model, folder('no-type'))).toThrow(/slidingWindow 2/);
+});
+
 describe('what a config asks for and models here do not have', () => {
   it.each([
     [
@@ -196,8 +235,14 @@ describe('what a config asks for and models here do not have', () => {
     ['llama', { quantization_config: { bits: 4 } }, /quantization_config {"bits":4} is not supported/],
     ['llama', { hidden_size: '12' }, /hidden_size must be a whole number/],
     ['llama', { num_key_value_heads: 3 }, /heads 4 must be a multiple of keyValueHeads 3/],
-    ['mistral', { sliding_window: 8 }, /sliding_window 8 is not supported.*contextLength of at most 8/],
-    ['qwen2', { use_sliding_window: true }, /sliding_window 4 is not supported/],
+    ['mistral', { sliding_window: 'all' }, /sliding_window must be a whole number of one or more/],
+    ['qwen2', { use_sliding_window: true, max_window_layers: 'all' }, /max_window_layers "all" is no number/],
+    [
+      'qwen2',
+      { layer_types: ['sliding_attention', 'full_attention'] },
+      /layer_types .* the config has no window/,
+    ],
+    ['qwen3', { layer_types: ['full_attention'] }, /layer_types .* must have as many as layers, 2/],
     ['qwen3', { layer_types: ['linear_attention'] }, /layer_types \["linear_attention"\] is not supported/],
     ['gpt2', { activation_function: 'relu' }, /activation_function "relu" is not supported/],
     [

@@ -97,6 +97,23 @@ FAMILIES = {
         "resid_pdrop": 0.1,
         "eos_token_id": 2,
     },
+    "mistral-window": {
+        **LLAMA,
+        "model_type": "mistral",
+        "num_key_value_heads": 2,
+        "head_dim": 4,
+        "sliding_window": 3,
+    },
+    # Without layer_types the first layers see everything.
+    "qwen2-window": {
+        **LLAMA,
+        "model_type": "qwen2",
+        "hidden_size": 16,
+        "num_key_value_heads": 1,
+        "use_sliding_window": True,
+        "sliding_window": 4,
+        "max_window_layers": 1,
+    },
 }
 
 
@@ -184,12 +201,21 @@ def frequencies(c, head):
     return f / factor * ramp + f * (1 - ramp), 0.1 * math.log(factor) + 1
 
 
-def causal_attention(q, k, v):
+def window_of(c, layer):
+    """How many keys a query of a layer sees at most, itself among them."""
+    if c["model_type"] == "mistral":
+        return c["sliding_window"]
+    return c["sliding_window"] if c.get("use_sliding_window") and layer >= c["max_window_layers"] else None
+
+
+def causal_attention(q, k, v, window=None):
     """q, k, v: [B, H, T, d]; fewer heads of k and v are repeated."""
     groups = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if window is not None:
+        mask = mask & mask.new_ones(mask.shape).triu(1 - window)
     y = torch.softmax(scores.masked_fill(~mask, -math.inf), -1) @ v
     return y.transpose(1, 2).flatten(2)
 
@@ -214,7 +240,8 @@ def llama(c, p, ids):
         q, k, v = (product(h, f"{layer}.self_attn.{n}_proj").unflatten(-1, (-1, head)).transpose(1, 2) for n in "qkv")
         if c["model_type"] == "qwen3":
             q, k = norm(q, f"{layer}.self_attn.q_norm"), norm(k, f"{layer}.self_attn.k_norm")
-        x = x + product(causal_attention(turn(q), turn(k), v), f"{layer}.self_attn.o_proj")
+        attended = causal_attention(turn(q), turn(k), v, window_of(c, i))
+        x = x + product(attended, f"{layer}.self_attn.o_proj")
         h = norm(x, f"{layer}.post_attention_layernorm")
         gated = F.silu(product(h, f"{layer}.mlp.gate_proj")) * product(h, f"{layer}.mlp.up_proj")
         x = x + product(gated, f"{layer}.mlp.down_proj")
