@@ -2,13 +2,8 @@
 import './module/print-module.ts';
 
 export type { AttentionBias } from './layers/attention-bias.ts';
-export {
-  type AttentionFunction,
-  type AttentionOptions,
-  type AttentionSettings,
-  CausalSelfAttention,
-  plainAttention,
-} from './layers/attention.ts';
+export { type AttentionOptions, CausalSelfAttention, plainAttention } from './layers/attention.ts';
+export type { AttentionFunction, AttentionSettings } from './layers/attention-function.ts';
 export type { FeedForward, Norm } from './layers/block-kinds.ts';
 export { type BlockOptions, TransformerBlock } from './layers/block.ts';
 export { type ByteWindowsOptions, byteWindows } from './data/byte-windows.ts';
@@ -98,12 +93,11 @@ export {
   loadPretrained,
 } from './pretrained/load-pretrained.ts';
 export {
-  type ModelType,
   type PretrainedConfig,
   type PretrainedConfigOptions,
-  modelTypes,
   readPretrainedConfig,
 } from './pretrained/read-config.ts';
+export { type ModelType, modelTypes } from './pretrained/model-types.ts';
 export { type SavePretrainedOptions, savePretrained } from './pretrained/save-pretrained.ts';
 export { RMSNorm } from './layers/rms-norm.ts';
 export { RotaryEmbedding, type RotaryOptions } from './layers/rope.ts';

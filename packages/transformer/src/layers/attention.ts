@@ -26,6 +26,7 @@ import {
 } from '@roofline/tensor-core';
 import type { AttentionCache, KeysAndValues } from '../generation/key-value-cache.ts';
 import { type AttentionBias, attentionBiases } from './attention-bias.ts';
+import type { AttentionFunction, AttentionSettings } from './attention-function.ts';
 import { checkEpsilon } from './block-kinds.ts';
 import { Linear } from './linear.ts';
 import { Module } from '../module/module.ts';
@@ -33,26 +34,6 @@ import { type ParameterOptions, checkParameterOptions } from '../module/paramete
 import { RMSNorm } from './rms-norm.ts';
 import { RotaryEmbedding } from './rope.ts';
 import { visibleWithin, windowMask, withinWindow } from './sliding-window.ts';
-
-/** What a layer asks of its attention. */
-export interface AttentionSettings {
-  /** Whether query i sees only the keys j <= i + S - T, as in `causalMask`: the last query sees every key. */
-  readonly causal: boolean;
-  /** What products of queries and keys are multiplied by. */
-  readonly scale: number;
-  /**
-   * How many keys a query sees at most, itself and those before it: keys j > i + S - T - window. Only causal attention of fewer than S keys is
-   * asked for it; one that has none must throw.
-   */
-  readonly window?: number;
-}
-
-/**
- * Attention over heads: queries [B, H, T, d], keys and values [B, K, S, d], possibly strided views, to [B, H, T, d].
- * S is T, or more where a cache holds earlier positions. K is H, or a divisor of it: then H / K neighbouring heads of queries share one
- * of keys and values.
- */
-export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor, settings: AttentionSettings) => Tensor;
 
 /**
  * softmax(scale · q kᵀ + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own; softmax leaves out what a causal

@@ -10,7 +10,7 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import type { KeysAndValues } from '../generation/key-value-cache.ts';
-import type { AttentionFunction } from './attention.ts';
+import type { AttentionFunction } from './attention-function.ts';
 
 /**
  * Attention in which query i sees of the keys j that a causal mask leaves only those of i − window < j, itself among them (Beltagy et al.

@@ -19,7 +19,7 @@ import {
   requireTensor,
   scope,
 } from '@roofline/tensor-core';
-import type { AttentionFunction } from '../layers/attention.ts';
+import type { AttentionFunction } from '../layers/attention-function.ts';
 import { TransformerBlock } from '../layers/block.ts';
 import { normOf } from '../layers/block-kinds.ts';
 import { Embedding } from '../layers/embedding.ts';

@@ -3,13 +3,9 @@ import { join } from 'node:path';
 import { checkCount, checkOptions, checkText } from '@roofline/tensor-core';
 import { type ModelConfig, ModelConfigError, checkConfig } from '../model/model-config.ts';
 import { ConfigFields, PretrainedConfigError } from './config-fields.ts';
+import { type ModelType, modelTypes } from './model-types.ts';
 import { ropeOfConfig } from './rope-fields.ts';
 import { windowOfConfig } from './window-fields.ts';
-
-/** The types of models, as `transformers` names them, that are read and written. */
-export const modelTypes = ['llama', 'mistral', 'qwen2', 'qwen3', 'gpt2'] as const;
-/** A type of model, as `transformers` names it. */
-export type ModelType = (typeof modelTypes)[number];
 
 /** A config.json of `transformers` as ours. */
 export interface PretrainedConfig {

@@ -9,7 +9,7 @@ import {
 } from '@roofline/tensor-core';
 import { type ModelConfig, wholeConfig } from '../model/model-config.ts';
 import { parameterShapes } from '../model/parameter-count.ts';
-import type { ModelType } from './read-config.ts';
+import type { ModelType } from './model-types.ts';
 
 /** A tensor of a checkpoint of `transformers`, and how parameters lie in it. */
 export interface StoredTensor {

@@ -1,6 +1,6 @@
 import type { ModelConfig } from '../model/model-config.ts';
 import type { ConfigFields } from './config-fields.ts';
-import type { ModelType } from './read-config.ts';
+import type { ModelType } from './model-types.ts';
 
 const kinds = ['full_attention', 'sliding_attention'] as const;
 /** What `transformers` takes where a config of a model with windows has none. */
