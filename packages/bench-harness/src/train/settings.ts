@@ -8,10 +8,15 @@ import { dtypes } from '../measuring/ceilings.ts';
 import { namedModel } from '../model/shape.ts';
 
 /**
- * How ranks share a training: each has all of it, or AdamW's state is split (ZeRO stage 1), or parameters too (`fullyShard`); one
- * process alone has all in any case.
+ * How ranks share a training: each has all of it, or AdamW's state is split (ZeRO stage 1), or parameters too (`fullyShard`), over all
+ * ranks or over each half of them; one process alone has all in any case.
  */
-export const trainModes = ['ddp', 'zero1', 'fsdp'] as const;
+export const trainModes = ['ddp', 'zero1', 'fsdp', 'hybrid'] as const;
+
+/** How often ranks have all of the model together. */
+export function replicasOf({ mode, ranks }: Pick<TrainSettings, 'mode' | 'ranks'>): number {
+  return mode === 'hybrid' && ranks > 1 ? 2 : 1;
+}
 
 const count = z.int().nonnegative();
 const positive = z.number().positive();
@@ -136,6 +141,11 @@ function check(settings: TrainSettings): TrainSettings {
       `--batch ${batch} is of a whole step${ofRanks}, and ${times}--accumulate ${accumulate} must divide it into equal parts.`,
     );
   }
+  if (settings.mode === 'hybrid' && ranks > 1 && (ranks < 4 || ranks % 2 !== 0))
+    throw new UsageError(
+      `--mode hybrid shards over each half of the ranks, which want two ranks or more, and --nproc is ${ranks}: take an even number from 4 ` +
+        'on, or --mode fsdp.',
+    );
   makeSchedule(settings);
   return settings;
 }

@@ -109,7 +109,8 @@ export const trainFlags = {
   mode: {
     ...choiceOf('mode', trainModes),
     describe:
-      "What each rank holds: all of it; all but its share of AdamW's state; or its share of the parameters too",
+      "What each rank holds: all of it; all but its share of AdamW's state; or its share of the parameters too, among all ranks or among " +
+      'half of them',
     defaultDescription: 'ddp',
   },
   backend: {

@@ -1,7 +1,7 @@
 import {
   DistributedDataParallel,
   type FullySharded,
-  type ProcessGroup,
+  type Mesh,
   ShardedOptimizer,
   fullyShard,
 } from '@roofline/collectives';
@@ -38,14 +38,14 @@ export class TrainingParts implements Disposable {
   readonly #settings: TrainSettings;
   readonly #parallel: Trained['parallel'];
 
-  /** A collective, where there is a `group`. */
-  constructor(settings: TrainSettings, source: TokenSource, device: Device, group: ProcessGroup | null) {
+  /** A collective, where there is a mesh of ranks, with the axes replicate and shard. */
+  constructor(settings: TrainSettings, source: TokenSource, device: Device, mesh: Mesh | null) {
     const { context: contextLength, seed, dtype, batch, validation: validationShare } = settings;
     this.#settings = settings;
-    const { model, optimizer, parallel } = trainedBy(settings, device, group);
+    const { model, optimizer, parallel } = trainedBy(settings, device, mesh);
     [this.model, this.optimizer, this.#parallel] = [model, optimizer, parallel];
     this.scaler = new GradientScaler({ enabled: dtype === 'float16', ...ranksOf(parallel) });
-    const ranks = group ? { rank: group.rank, ranks: group.size } : {};
+    const ranks = mesh ? { rank: mesh.group.rank, ranks: mesh.group.size } : {};
     this.data = new TokenLoader(source, { batch, contextLength, seed, validationShare, device, ...ranks });
   }
 
@@ -85,23 +85,23 @@ export class TrainingParts implements Disposable {
   }
 }
 
-function trainedBy(settings: TrainSettings, device: Device, group: ProcessGroup | null): Trained {
+function trainedBy(settings: TrainSettings, device: Device, mesh: Mesh | null): Trained {
   const { model: named, context, seed, weightDecay, dtype, mode } = settings;
   const attention = attentionFunction(settings.attention);
   const config = { ...named.shape, contextLength: context };
   const build = () => new TransformerLM(config, { device, seed, attention });
-  if (group && mode === 'fsdp') {
+  if (mesh && (mode === 'fsdp' || mode === 'hybrid')) {
     const model = deferWeights(build);
-    const parallel = fullyShard(model, group, { computeDtype: dtype });
+    const parallel = fullyShard(model, mesh, { computeDtype: dtype });
     const groups = parameterGroups(model, { weightDecay, parts: parallel.parts() });
     return { model, parallel, optimizer: new AdamW(groups, { betas: [...betas] }) };
   }
   const model = build();
   const groups = parameterGroups(model, { weightDecay });
-  const parallel = group && new DistributedDataParallel(model, group);
+  const parallel = mesh && new DistributedDataParallel(model, mesh.group);
   const optimizer =
-    group && mode === 'zero1'
-      ? new ShardedOptimizer(groups, AdamW, group, { betas: [...betas] })
+    mesh && mode === 'zero1'
+      ? new ShardedOptimizer(groups, AdamW, mesh.group, { betas: [...betas] })
       : new AdamW(groups, { betas: [...betas] });
   return { model, parallel, optimizer };
 }

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { ProcessGroup } from '@roofline/collectives';
+import { Mesh, type ProcessGroup } from '@roofline/collectives';
 import type { Schedule } from '@roofline/optim';
 import { RooflineError, defaultGenerator, device as openDevice } from '@roofline/tensor-core';
 import { type FitStep, type TokenSource, costOf, fit } from '@roofline/transformer';
@@ -9,7 +9,7 @@ import { EventFile } from './event-file.ts';
 import { LossWatch } from './loss-watch.ts';
 import { Pace } from './pace.ts';
 import { type Checkpoint, checkpointPath, metadataOf, pruneCheckpoints } from './run-folder.ts';
-import { type TrainSettings, makeSchedule } from './settings.ts';
+import { type TrainSettings, makeSchedule, replicasOf } from './settings.ts';
 import { Stopping } from './stopping.ts';
 import { TrainLog } from './train-log.ts';
 import { TrainingParts } from './training-parts.ts';
@@ -60,11 +60,13 @@ export interface TrainingOutcome {
  */
 export async function runTraining(job: TrainingJob): Promise<TrainingOutcome> {
   const { settings, checkpoint, group } = job;
-  using run = orWrongUsage(() => new TrainingRun(job));
+  using mesh = group && (await meshOf(group, settings));
+  using run = orWrongUsage(() => new TrainingRun(job, mesh));
   const stopping = new Stopping(job.signal, group);
   const from = checkpoint?.step ?? 0;
   if (checkpoint === null) {
-    defaultGenerator.manualSeed(settings.seed);
+    // Ranks draw other numbers: of the seeds that follow each other.
+    defaultGenerator.manualSeed((settings.seed + (group?.rank ?? 0)) % Number.MAX_SAFE_INTEGER);
     await run.save(0);
   } else await orWrongUsage(() => run.parts.load(checkpoint.path));
   for (const step of fit(run.parts.model, { ...run.fitOptions, from, steps: settings.steps })) {
@@ -82,6 +84,14 @@ export async function runTraining(job: TrainingJob): Promise<TrainingOutcome> {
     await setImmediate();
   }
   throw new Error('The last step ends the loop.');
+}
+
+/** A rank's shard lies among its neighbours, which one machine may hold. */
+function meshOf(group: ProcessGroup, settings: TrainSettings): Promise<Mesh> {
+  const replicate = replicasOf(settings);
+  const shard = group.size / replicate;
+  const axes: Readonly<Record<string, number>> = replicate > 1 ? { replicate, shard } : { shard };
+  return Mesh.create(group, axes);
 }
 
 function isDue(made: number, every: number): boolean {
@@ -104,12 +114,12 @@ class TrainingRun implements Disposable {
   #unread: { readonly step: FitStep; readonly durationMs: number } | null = null;
   #progress: TrainingProgress = { step: 0, loss: NaN, tokensPerSecond: NaN, utilization: null };
 
-  constructor(job: TrainingJob) {
+  constructor(job: TrainingJob, mesh: Mesh | null) {
     const { settings, checkpoint, folder, source, group } = job;
     const device = openDevice(job.deviceLabel as `cuda:${number}`);
     this.#job = job;
     this.#schedule = makeSchedule(settings);
-    this.parts = new TrainingParts(settings, source, device, group);
+    this.parts = new TrainingParts(settings, source, device, mesh);
     this.fitOptions = this.parts.fitOptions(this.#schedule);
     this.#evaluation =
       settings.validation > 0 ? new Evaluation(this.parts.model, source, settings, device, group) : null;

@@ -99,4 +99,30 @@ describe.skipIf(!hasGloo || process.platform !== 'linux')(`roofline train on two
     expect(diverged.stderr).toMatch(/Step \d+: the (loss|norm of the gradients) is (NaN|-?Infinity)/);
     expect(diverged.stderr).toContain('The training has stopped, and nothing of it was saved.');
   }, 900_000);
+
+  it('shards over halves of four ranks, and goes on in fours, in pairs and alone', async () => {
+    const folder = join(temporaryFolder(), 'a');
+    const text = join(folder, '..', 'text.txt');
+    writeFileSync(text, 'The roof is what the hardware allows. '.repeat(20));
+    const size = ['--d-model', '16', '--d-ff', '16', '--layers', '2', '--heads', '2', '--context', '16'];
+    const begun = ['--data', text, '--out', folder, '--batch', '8', '--steps', '4', '--save-every', '2'];
+    const ends = async (args: readonly string[]) => {
+      const { exitCode, stderr } = await runCli(['train', ...args, '--device', 'cpu']);
+      expect(exitCode).toBe(0);
+      return { stderr, losses: lossesIn(folder) };
+    };
+    const whole = await ends([...begun, ...size, '--mode', 'hybrid', '--nproc', '4', '--keep', '5']);
+    expect(whole.stderr).toMatch(/4 ranks, .*--mode hybrid/);
+    expect(whole.losses).toHaveLength(4);
+    const resume = ['--resume', join(folder, 'step-0000002.safetensors')];
+    expect((await ends(resume)).losses).toEqual(whole.losses);
+    for (const others of [
+      ['--nproc', '2', '--mode', 'fsdp'],
+      ['--nproc', '1'],
+    ]) {
+      const { losses } = await ends([...resume, ...others]);
+      for (const [i, values] of losses.entries())
+        for (const [j, value] of values.entries()) expect(value).toBeCloseTo(whole.losses[i]![j]!, 4);
+    }
+  }, 900_000);
 });

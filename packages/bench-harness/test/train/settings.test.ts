@@ -27,6 +27,8 @@ describe('settings of a training', () => {
       { batch: 12, ranks: 4, accumulate: 2 },
       '--batch 12 is of a whole step on all of 4 ranks, and --nproc 4 times --accumulate 2 must divide it',
     ],
+    [{ mode: 'hybrid', ranks: 2 }, '--nproc is 2: take an even number from 4 on, or --mode fsdp'],
+    [{ mode: 'hybrid', ranks: 5, batch: 30 }, '--nproc is 5: take an even number from 4 on, or --mode fsdp'],
     [{ steps: 5, warmup: 6 }, '--warmup 6 must lie between 0 and --schedule-steps 5'],
     [{ learningRate: 1, minimumLearningRate: 2 }, '--min-lr 2 must lie between 0 and --lr 1'],
     [
@@ -35,6 +37,14 @@ describe('settings of a training', () => {
     ],
   ])('%j do not fit together', (given, message) => {
     expect(() => begin(given)).toThrow(message);
+  });
+
+  it('go on in one process, or on other ranks, as far as the mode allows', () => {
+    const saved = begin({ mode: 'hybrid', ranks: 4 });
+    expect(goOnWith(saved, { ranks: 8 }, 10).settings).toMatchObject({ mode: 'hybrid', ranks: 8 });
+    expect(goOnWith(saved, { ranks: 1 }, 10).changes).toEqual(['--nproc 1 in place of 4']);
+    expect(goOnWith(saved, { ranks: 2, mode: 'fsdp' }, 10).settings).toMatchObject({ ranks: 2 });
+    expect(() => goOnWith(saved, { ranks: 2 }, 10)).toThrow('--nproc is 2');
   });
 
   it('of one that goes on are the saved ones, with what is given in words', () => {

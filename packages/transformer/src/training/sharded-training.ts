@@ -14,6 +14,7 @@ import {
 } from '../checkpoint/sharded-state.ts';
 import { type TensorSource, writeSafetensors } from '../checkpoint/safetensors.ts';
 import { together } from '../checkpoint/together.ts';
+import { gatherGenerators, generatorOfRank } from './rank-generators.ts';
 import {
   type Header,
   type SavedTraining,
@@ -58,6 +59,7 @@ export async function saveShardedTraining(
 ): Promise<void> {
   const { group } = parallel;
   const shares = optimizer ? await group.allGatherObject(shareOf(parallel, optimizer)) : [];
+  const generators = await gatherGenerators(group, others.generator ?? defaultGenerator);
   const numbers = numbersOf(parallel, shares);
   // Parameters that have made no step, such as frozen ones, have none.
   const moments = new Set(shares.flatMap(({ tensors }) => tensors));
@@ -66,7 +68,8 @@ export async function saveShardedTraining(
     const wholes = wholesOf(parallel, optimizer, whats, moments);
     try {
       if (group.rank > 0) return;
-      const metadata = metadataOf(others, place, optimizer && numberedTexts(shares, numbers));
+      const texts = optimizer && numberedTexts(shares, numbers);
+      const metadata = metadataOf(others, place, texts, generators);
       const shapes = [...parallel.shapes()];
       const sourceOf = (name: string, shape: readonly number[]): TensorSource => ({
         ...{ name, dtype: 'float32', shape },
@@ -181,7 +184,7 @@ export async function loadShardedTraining(
       noGrad(() => scope(() => stored.read(`model.${part.name}`, part, part.leaf)));
     if (optimizer) loadParts(path, optimizer, parallel.parts(), byNames(stored, header.optimizer!, numbers));
     scaler?.loadStateDict(header.scaler as never);
-    generator.loadStateDict(header.generator as never);
+    generator.loadStateDict(generatorOfRank(header, group.rank));
     saved = placeOf({ path, metadata: stored.metadata }, header);
   });
   return saved!;

@@ -78,6 +78,8 @@ export interface Header {
   readonly step: number;
   readonly schedule: TrainingPlace['schedule'];
   readonly generator: unknown;
+  /** Of several ranks, each one's; `generator` is the first. */
+  readonly generators?: readonly unknown[];
   readonly scaler?: unknown;
   readonly data?: unknown;
   /** The text of the optimizer's state. */
@@ -106,11 +108,21 @@ export function saveTraining(path: string, parts: TrainingParts, place: Training
   checkText('saveTraining', 'the path', path);
   checkParts('saveTraining', parts);
   checkPlace('saveTraining', place);
+  writeTraining(path, parts, place);
+}
+
+/** The same of parts that have been checked, and with the generators of all ranks where there are several. */
+export function writeTraining(
+  path: string,
+  parts: TrainingParts,
+  place: TrainingPlace,
+  generators?: Header['generators'],
+): void {
   const { model, optimizer } = parts;
   scope(() => {
     const state = optimizer?.stateDict();
     // Some of it is read from the device as it is asked for.
-    const metadata = metadataOf(parts, place, state && { ...state.metadata });
+    const metadata = metadataOf(parts, place, state && { ...state.metadata }, generators);
     const tensors = Object.fromEntries([
       ...[...model.namedParameters()].map(([name, tensor]) => [`model.${name}`, tensor] as const),
       ...Object.entries(state?.tensors ?? {}).map(([name, tensor]) => [`optimizer.${name}`, tensor] as const),
@@ -119,14 +131,16 @@ export function saveTraining(path: string, parts: TrainingParts, place: Training
   });
 }
 
-/** All that a file holds besides tensors; `optimizer` is the text of its state. */
+/** All that a file holds besides tensors; `optimizer` is the text of its state, `generators` are those of all ranks. */
 export function metadataOf(
   { scaler, data, generator = defaultGenerator }: Pick<TrainingParts, 'scaler' | 'data' | 'generator'>,
   { step, schedule = null, metadata = {} }: TrainingPlace,
   optimizer: Header['optimizer'],
+  generators: Header['generators'] = [],
 ): Record<string, string> {
   const header: Header = {
     ...{ version: 1, step, schedule, generator: generator.stateDict() },
+    ...(generators.length > 1 && { generators }),
     ...(scaler && { scaler: scaler.stateDict() }),
     ...(data && { data: data.state() }),
     ...(optimizer && { optimizer }),

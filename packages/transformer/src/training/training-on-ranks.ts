@@ -3,6 +3,7 @@ import {
   checkFunction,
   checkObject,
   checkText,
+  defaultGenerator,
   describeValue,
   device,
   keep,
@@ -11,6 +12,7 @@ import {
 import { requireSharded } from '../checkpoint/sharded-checkpoint.ts';
 import { SafetensorsFile } from '../checkpoint/safetensors.ts';
 import { type GatheringRanks, together } from '../checkpoint/together.ts';
+import { gatherGenerators, generatorOfRank } from './rank-generators.ts';
 import {
   type GroupedPartOptimizer,
   type ShardedTraining,
@@ -28,8 +30,8 @@ import {
   headerOf,
   loadTraining,
   requireSaved,
-  saveTraining,
   sourcesUnder,
+  writeTraining,
 } from './training-file.ts';
 
 /** An optimizer whose state is split over the ranks: `ShardedOptimizer` of @roofline/collectives. */
@@ -50,8 +52,8 @@ export interface RankTrainingParts extends Omit<TrainingParts, 'optimizer'> {
 /**
  * `saveTraining` of ranks that train together: one file, the same for any number of ranks and any division of the state, which rank 0 writes.
  * `loadTraining` of one process reads it, and `loadTrainingOnRanks` of any number of ranks. A collective: all ranks call it, between
- * two steps. No rank ever holds more of a sharded model than a unit. Throws on all ranks what fails on one; the file before is then
- * as it was.
+ * two steps. No rank ever holds more of a sharded model than a unit. Each rank's random generator is in it. Throws on all ranks what
+ * fails on one; the file before is then as it was.
  */
 export async function saveTrainingOnRanks(
   path: string,
@@ -67,11 +69,13 @@ export async function saveTrainingOnRanks(
     return;
   }
   const { group } = parallel;
+  const generators = await gatherGenerators(group, parts.generator ?? defaultGenerator);
   const whole = optimizer && isSplit(optimizer) ? await optimizer.stateDict({ root: 0 }) : null;
   const saved = whole ? { stateDict: () => whole, loadStateDict() {} } : (optimizer as SavableOptimizer);
   try {
     await together(group, owner, () => {
-      if (group.rank === 0) saveTraining(path, { ...others, ...(saved && { optimizer: saved }) }, place);
+      if (group.rank > 0) return;
+      writeTraining(path, { ...others, ...(saved && { optimizer: saved }) }, place, generators);
     });
   } finally {
     for (const tensor of Object.values(whole?.tensors ?? {})) tensor.dispose();
@@ -80,8 +84,11 @@ export async function saveTrainingOnRanks(
 
 /**
  * `loadTraining` on ranks that train together, of a file of `saveTraining` or `saveTrainingOnRanks`, whatever number of ranks wrote
- * it: each rank reads what it needs. On as many ranks a training goes on to the last bit, on another number within rounding. A
- * collective. Throws on all ranks what fails on one: what `loadTraining` throws.
+ * it: each rank reads what it needs. On as many ranks a training goes on to the last bit, on another number within rounding. Ranks go
+ * on with their random generators. Of more ranks than were saved, the new ones draw from rank 0's place in the sequences of the
+ * seeds after the greatest that was saved; of fewer, and in one process, those of ranks that are gone are gone too. So what depends on
+ * random numbers, such as dropout, becomes another draw where the number changes. A collective. Throws on all ranks what fails on
+ * one: what `loadTraining` throws.
  */
 export async function loadTrainingOnRanks(path: string, parts: RankTrainingParts): Promise<SavedTraining> {
   const owner = 'loadTrainingOnRanks';
@@ -95,8 +102,11 @@ export async function loadTrainingOnRanks(path: string, parts: RankTrainingParts
   const own = split ? {} : { optimizer: optimizer as SavableOptimizer };
   await together(parallel.group, owner, () => {
     using file = new SafetensorsFile(path);
-    requireSaved(owner, path, headerOf(file), parts);
+    const header = headerOf(file);
+    requireSaved(owner, path, header, parts);
     saved = loadTraining(path, { ...others, ...own });
+    const { generator = defaultGenerator } = parts;
+    generator.loadStateDict(generatorOfRank(header, parallel.group.rank));
   });
   if (split) await loadSplit(path, split);
   return saved!;
