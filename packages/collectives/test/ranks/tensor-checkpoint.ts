@@ -18,7 +18,8 @@ import { config, device, gpt2, group, size, valuesOf } from './tensor-parallel-t
 // `shard`, or `both`. Gradients follow from the values, so that all layouts make the same steps to the last bit.
 
 const [, , , action, layout, folder = ''] = process.argv;
-const given: ModelConfig = { ...config, ...gpt2 };
+// Of two tensor ranks each has the only head of keys.
+const given: ModelConfig = { ...config, ...gpt2, keyValueHeads: 1 };
 const checkpoint = join(folder, 'checkpoint');
 const [whole, afterStep] = ['whole', 'after-step'].map((name) => join(folder, `${name}.safetensors`)) as [
   string,

@@ -47,11 +47,20 @@ export const kinds: Readonly<Record<string, ModelConfig>> = {
     ...{ ...config, heads: 8, keyValueHeads: 4, headDimension: 4 },
     ...{ queryKeyNorm: true, attentionBias: 'query-key-value' },
   },
+  // A head of keys for two ranks.
+  'fewer keys than ranks': {
+    ...{ ...config, heads: 8, keyValueHeads: Math.max(1, size / 2), headDimension: 4 },
+    ...{ queryKeyNorm: true, attentionBias: 'query-key-value' },
+  },
   'GPT-2': { ...config, ...gpt2 },
 };
 
 /** Those that tests take which compile, or train on four ranks: all on two. */
-export const fewKinds = place === 'gloo' && size === 2 ? kinds : { 'GPT-2': kinds['GPT-2']! };
+const { 'GPT-2': tied, 'fewer keys than ranks': shared } = kinds as Record<string, ModelConfig>;
+export const fewKinds: Readonly<Record<string, ModelConfig>> =
+  place === 'gloo' && size === 2
+    ? kinds
+    : { 'GPT-2': tied!, ...(size === 4 && { 'one head of keys': { ...shared!, keyValueHeads: 1 } }) };
 
 /** Biases and the weights of norms, too, are other than zeros and ones. */
 export function build(given: ModelConfig, options: TransformerOptions = {}): TransformerLM {

@@ -199,7 +199,11 @@ export const usesOfDividedLayers: Readonly<Record<string, () => void | Promise<v
       message({ heads: 1, modelDimension: 16 })!,
       /heads 1 cannot be divided by \d tensor ranks; take a tensor axis/,
     );
-    match(message({ keyValueHeads: 1 })!, /keyValueHeads 1 cannot be divided by/);
+    if (size === 4)
+      match(
+        message({ heads: 12, headDimension: 4, keyValueHeads: 3 })!,
+        /keyValueHeads 3 cannot be divided by 4 tensor ranks; take a tensor axis that divides it, 3 say/,
+      );
     match(message({ feedForwardDimension: 27 })!, /feedForwardDimension 27 cannot be divided by/);
     match(
       message({ vocabularySize: 25 })!,

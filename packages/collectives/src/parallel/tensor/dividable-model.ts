@@ -76,7 +76,8 @@ export function checkDividable(model: DividableModel, ranks: number): void {
     return divisor;
   };
   for (const [what, size] of Object.entries({ heads, keyValueHeads, feedForwardDimension })) {
-    if (size % ranks === 0) continue;
+    // Fewer heads of keys than ranks are shared by as many each.
+    if (size % ranks === 0 || (what === 'keyValueHeads' && ranks % size === 0)) continue;
     throw indivisible(what, size, ranks, `take a tensor axis that divides it, ${largest(size)} say`);
   }
   if (vocabularySize % ranks === 0) return;

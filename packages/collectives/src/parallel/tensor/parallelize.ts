@@ -17,8 +17,9 @@ import {
   checkDividable,
   owner,
 } from './dividable-model.ts';
-import { type Division, divideParameters } from './divide-parameters.ts';
+import { type DivisionPlan, divideParameters } from './divide-parameters.ts';
 import { DividedVocabulary } from './divided-vocabulary.ts';
+import { SharedHeads, copiesOfHeads } from './shared-heads.ts';
 import { TensorParallel } from './tensor-parallel.ts';
 import { TokenShards } from './token-shards.ts';
 
@@ -29,7 +30,8 @@ const divided = new WeakSet<DividableModel>();
  * together (tensor parallelism: Shoeybi et al. 2019, "Megatron-LM"; with the norms on parts of the tokens: Korthikanti et al. 2022,
  * "Reducing Activation Recomputation in Large Transformer Models"). Each rank keeps
  *
- * - its heads: rows of the projections of queries, keys and values, and columns of the output projection;
+ * - its heads: rows of the projections of queries, keys and values, and columns of the output projection; where keys and values have
+ *   fewer heads than there are ranks, the ranks whose queries share a head each have it;
  * - its part of the feed-forward width: rows of w1 and w3, columns of w2;
  * - its part of the vocabulary: rows of the embedding and of the head, tied or not;
  * - norms, position embeddings and the biases of what is summed, which all ranks have alike.
@@ -59,29 +61,33 @@ export function parallelize<Model extends DividableModel>(
       'PARAMETERS',
       `${owner}: the model is sharded; call parallelize() first, then fullyShard().`,
     );
-  const divisions = divideParameters(model, planDivisions(model), group);
+  const { heads, keyValueHeads = heads } = model.config;
+  const copies = copiesOfHeads(keyValueHeads, group.size);
+  const divisions = divideParameters(model, planDivisions(model, copies), group);
   const [shards, vocabulary] = [
     new TokenShards(group),
     new DividedVocabulary(model.config.vocabularySize, group, model.lmHead.weight),
   ];
   divideCalculation(model, shards, vocabulary);
+  if (copies > 1) shareHeads(model, new SharedHeads(copies, group));
   divided.add(model);
   const groups = { all: mesh instanceof Mesh ? mesh.group : mesh, tensor: group };
   return new TensorParallel(model, groups, divisions, () => vocabulary.dispose());
 }
 
-/** Which parameters are divided, and along which dimension; all others stay whole. */
-function planDivisions(model: DividableModel): Map<Tensor, Division['dimension']> {
-  const plan = new Map<Tensor, Division['dimension']>();
-  const columnWise = ({ weight, bias }: Pick<DividableLinear, 'weight' | 'bias'>) => {
-    plan.set(weight, 0);
-    if (bias) plan.set(bias, 0);
+/** Which parameters are divided, and along which dimension; all others stay whole. As many ranks have each head of keys. */
+function planDivisions(model: DividableModel, copiesOfKeys: number): Map<Tensor, DivisionPlan> {
+  const plan = new Map<Tensor, DivisionPlan>();
+  const columnWise = ({ weight, bias }: Pick<DividableLinear, 'weight' | 'bias'>, copies = 1) => {
+    plan.set(weight, { dimension: 0, copies });
+    if (bias) plan.set(bias, { dimension: 0, copies });
   };
   for (const { attn, ffn } of model.layers) {
-    for (const linear of [attn.qProj, attn.kProj, attn.vProj, ffn.w1, ffn.w3]) if (linear) columnWise(linear);
-    for (const { weight } of [attn.outputProj, ffn.w2]) plan.set(weight, 1);
+    for (const linear of [attn.qProj, ffn.w1, ffn.w3]) if (linear) columnWise(linear);
+    for (const linear of [attn.kProj, attn.vProj]) columnWise(linear, copiesOfKeys);
+    for (const { weight } of [attn.outputProj, ffn.w2]) plan.set(weight, { dimension: 1, copies: 1 });
   }
-  plan.set(model.tokenEmbeddings.weight, 0);
+  plan.set(model.tokenEmbeddings.weight, { dimension: 0, copies: 1 });
   columnWise(model.lmHead);
   return plan;
 }
@@ -118,10 +124,25 @@ function divideCalculation(model: DividableModel, shards: TokenShards, vocabular
 
 /** A norm whose parameters each rank uses for its tokens, or its heads. */
 function shareNorm(norm: DividableNorm, shards: TokenShards): void {
-  wrap(norm, (calculate, x) => {
-    const { weight, bias } = norm;
-    const shared = { weight: shards.shared(weight), ...(bias && { bias: shards.shared(bias) }) };
-    return withParameters(norm, shared, () => calculate(x));
+  shareParameters(norm, (parameter) => shards.shared(parameter));
+}
+
+/** Projections of keys and values whose heads several ranks use, each for its queries. */
+function shareHeads(model: DividableModel, heads: SharedHeads): void {
+  for (const { attn } of model.layers)
+    for (const linear of [attn.kProj, attn.vProj])
+      shareParameters(linear, (parameter) => heads.share(parameter));
+}
+
+/** Has a layer calculate with what `share` makes of its parameters. */
+function shareParameters(
+  layer: DividableModule & { readonly weight: Tensor; readonly bias?: Tensor | null },
+  share: (parameter: Tensor) => Tensor,
+): void {
+  wrap(layer, (calculate, x) => {
+    const { weight, bias } = layer;
+    const shared = { weight: share(weight), ...(bias && { bias: share(bias) }) };
+    return withParameters(layer, shared, () => calculate(x));
   });
 }
 

@@ -1,4 +1,14 @@
-import { type Tensor, alias, contiguous, noGrad, scope, transpose } from '@roofline/tensor-core';
+import {
+  type Tensor,
+  alias,
+  contiguous,
+  noGrad,
+  reshape,
+  scope,
+  slice,
+  transpose,
+  view,
+} from '@roofline/tensor-core';
 import type { ProcessGroup } from '../../group/process-group.ts';
 import { allGather } from '../../ops/gather-scatter.ts';
 import type { FullySharded, RanksOfShards } from '../fully-sharded.ts';
@@ -83,8 +93,8 @@ export class TensorParallel<Model extends DividableModel = DividableModel> {
   /** The same with their names, and which elements of a parameter of which shape each is. */
   *parts(): Generator<DividedParameter> {
     for (const part of this.#sharded?.parts() ?? ownParts(this.module)) {
-      const { shape, dimension, from, to } = this.#divisions.get(part.name)!;
-      const isCopy = dimension === null && this.tensorGroup.rank > 0;
+      const { shape, dimension, copies, from, to } = this.#divisions.get(part.name)!;
+      const isCopy = this.tensorGroup.rank % copies > 0;
       yield { ...part, shape, isCopy, ...(dimension !== null && { box: { dimension, from, to } }) };
     }
   }
@@ -119,15 +129,21 @@ export class TensorParallel<Model extends DividableModel = DividableModel> {
     }
   }
 
-  #whole(part: Tensor, { dimension }: Division): Tensor {
+  #whole(part: Tensor, { shape, dimension, copies }: Division): Tensor {
     if (dimension === null) return alias(part);
-    if (dimension === 0) return allGather(part, this.tensorGroup);
-    return scope(() => contiguous(transpose(allGather(contiguous(transpose(part)), this.tensorGroup))));
+    if (dimension === 1)
+      return scope(() => contiguous(transpose(allGather(contiguous(transpose(part)), this.tensorGroup))));
+    if (copies === 1) return allGather(part, this.tensorGroup);
+    return scope(() => {
+      const parts = this.tensorGroup.size / copies;
+      const all = view(allGather(part, this.tensorGroup), [parts, copies, part.size]);
+      return reshape(slice(all, 1, 0, 1), shape);
+    });
   }
 
   /**
-   * What clipping by the global norm and a GradientScaler need: each parameter counts once, on the rank that has it or, where all
-   * have it, on the first.
+   * What clipping by the global norm and a GradientScaler need: each parameter counts once, on the rank that has it or, where several
+   * have it, on the first of them.
    */
   get ranks(): RanksOfDivisions {
     const { tensorGroup } = this;
