@@ -20,6 +20,7 @@ import {
 import { ShardedPass } from './sharded/sharded-pass.ts';
 import { type ShardedParameter, ShardedUnit } from './sharded/sharded-unit.ts';
 import { type FullyShardOptions, checkedOptions, owner, shardingGroups } from './sharded/sharding-options.ts';
+import { checkDivided } from './tensor/dividable-model.ts';
 
 /** A module whose forward gathers a unit, in the order of the model. */
 interface Stage {
@@ -59,7 +60,7 @@ export class FullySharded<Model extends ShardableModule> {
 
   /** Made by `fullyShard`. */
   constructor(model: Model, mesh: Mesh | ProcessGroup, options: FullyShardOptions) {
-    const { group, shard, replicate } = shardingGroups(mesh);
+    const { group, shard, replicate, joined } = shardingGroups(mesh);
     this.#options = checkedOptions(options);
     const { computeDtype, reduceDtype, findUnusedParameters } = this.#options;
     const plans = planUnits(model);
@@ -67,18 +68,20 @@ export class FullySharded<Model extends ShardableModule> {
     if (sharded.has(model)) throw new RooflineError('PARAMETERS', `${owner}: the model is sharded already.`);
     if (named.length === 0) throw new RooflineError('PARAMETERS', `${owner}: the model has no parameters.`);
     for (const [name, tensor] of named) checkShardable(name, tensor);
-    checkAgreement(owner, group, named, { ...this.#options, ranks: shard.ranks.length });
+    checkDivided(owner, model, mesh);
+    for (const ranks of joined)
+      checkAgreement(owner, ranks, named, { ...this.#options, ranks: shard.ranks.length });
     this.module = model;
     this.group = group;
     this.shardGroup = shard;
     this.#units = plans.map(({ parameters }) => {
       const before = parameters.map(([, tensor]) => tensor);
-      const unit = new ShardedUnit(parameters, { shard, replicate, computeDtype, reduceDtype }, group);
+      const unit = new ShardedUnit(parameters, { shard, replicate, computeDtype, reduceDtype }, joined);
       replaceParameters(model, new Map(unit.wholes.map(([, whole], i) => [before[i]!, whole])));
       return unit;
     });
     this.#stages = stagesOf(model, plans, this.#units);
-    this.#pass = new ShardedPass(this.#units, group, findUnusedParameters, () => this.#order.end());
+    this.#pass = new ShardedPass(this.#units, joined, findUnusedParameters, () => this.#order.end());
     for (const [index, { module }] of this.#stages.entries()) this.#wrap(module, index);
     for (const unit of this.#units) this.#listen(unit);
     sharded.add(model);
@@ -248,7 +251,7 @@ export class FullySharded<Model extends ShardableModule> {
  * Splits the parameters of `model` over the ranks of `mesh`, unit by unit (see `planUnits`), in place: each rank keeps an equal part
  * of each unit in float32, gathers it whole, in `computeDtype`, for its forward and its backward pass, and gets its part of the
  * averaged gradients. All ranks begin with rank 0's parameters. A mesh `{ replicate, shard }` shards along one axis and replicates
- * along the other.
+ * along the other; one with the axis `tensor` besides is that of a model that `parallelize` has divided along it.
  *
  *     const sharded = fullyShard(model, group, { computeDtype: 'bfloat16' });
  *     const optimizer = new AdamW(sharded.parameters(), { learningRate: 3e-4 });

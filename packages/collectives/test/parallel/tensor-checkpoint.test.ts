@@ -21,5 +21,8 @@ describe.skipIf(!hasGloo)(`checkpoints of divided layers, by Gloo${glooNote}`, (
     await run(4, 'save', 'both');
     await run(2, 'load', 'tensor');
     await run(2, 'load', 'shard');
+    await run(4, 'save', 'three');
+    await run(1, 'load', 'tensor');
+    await run(4, 'load', 'three');
   });
 });

@@ -9,6 +9,7 @@ describe.skipIf(!hasGloo)(`layers divided over ranks, by Gloo${glooNote}`, () =>
     [1, ['gradients', 'training']],
     [2, []],
     [4, ['gradients', 'training', 'axes', 'errors']],
+    [8, ['three axes']],
   ])('%i ranks', async (size, scenarios) => {
     for (const { code, stdout, stderr } of await runRanks('tensor-parallel', size, ['gloo', ...scenarios]))
       expect({ code, stdout, stderr }).toEqual(allRight);

@@ -15,7 +15,7 @@ import { Mesh, fullyShard, parallelize } from '@roofline/collectives';
 import { config, device, gpt2, group, size, valuesOf } from './tensor-parallel-training.ts';
 
 // Saves and loads checkpoints of divided layers: `gloo save LAYOUT FOLDER`, `gloo load LAYOUT FOLDER`, where the layout is `tensor`,
-// `shard`, or `both`. Gradients follow from the values, so that all layouts make the same steps to the last bit.
+// `shard`, `both`, or `three` with two replicas. Gradients follow from the values, so that all layouts make the same steps to the last bit.
 
 const [, , , action, layout, folder = ''] = process.argv;
 // Of two tensor ranks each has the only head of keys.
@@ -27,9 +27,13 @@ const [whole, afterStep] = ['whole', 'after-step'].map((name) => join(folder, `$
 ];
 
 const model = new TransformerLM(given, { seed: action === 'save' ? 5 : 6, device });
-const mesh = layout === 'both' ? await Mesh.create(group, { shard: size / 2, tensor: 2 }) : null;
+const axes: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  both: { shard: size / 2, tensor: 2 },
+  three: { replicate: 2, shard: size / 4, tensor: 2 },
+};
+const mesh = axes[layout!] ? await Mesh.create(group, axes[layout!]!) : null;
 const divided = layout === 'shard' ? null : parallelize(model, mesh ?? group);
-const sharded = layout === 'tensor' ? null : fullyShard(model, mesh?.along('shard') ?? group);
+const sharded = layout === 'tensor' ? null : fullyShard(model, mesh ?? group);
 const trained = (
   divided && sharded ? divided.with(sharded) : (divided ?? sharded!)
 ) satisfies ShardedParameters;

@@ -79,13 +79,14 @@ export function build(given: ModelConfig, options: TransformerOptions = {}): Tra
   return model;
 }
 
-/** The same tokens on all ranks; some targets do not count. `of` is a rank of another axis, null for all rows. */
-export function batchOf(step: number, of: number | null = null): { ids: Tensor; targets: Tensor } {
+/** The same tokens on all ranks; some targets do not count. `of` is one of so many `parts` of the rows, null for all of them. */
+export function batchOf(step: number, of: number | null = null, parts = 2): { ids: Tensor; targets: Tensor } {
   const generator = new Generator(100 + step);
   const tokens = () => randint(0, config.vocabularySize, [4, 8], { generator, device, dtype: 'int64' });
   const [ids, targets] = [tokens(), tokens()];
   const counted = where(less(targets, 21), targets, -100);
-  const rows = (x: Tensor) => (of === null ? x : slice(x, 0, 2 * of, 2 * of + 2));
+  const count = 4 / parts;
+  const rows = (x: Tensor) => (of === null ? x : slice(x, 0, count * of, count * (of + 1)));
   return { ids: rows(ids), targets: rows(counted) };
 }
 
@@ -128,6 +129,7 @@ export function train(
   optimizer: Stepping,
   options: {
     of?: number | null;
+    parts?: number;
     compiled?: CompileOptions;
     logits?: 'whole' | 'chunked';
     clip?: () => void;
@@ -144,7 +146,7 @@ export function train(
   const compiled = options.compiled && compile(step, options.compiled);
   const losses = Array.from({ length: 3 }, (_, i) =>
     scope(() => {
-      const { ids, targets } = batchOf(i, options.of);
+      const { ids, targets } = batchOf(i, options.of, options.parts);
       return (compiled ?? step)(ids, targets).item();
     }),
   );
@@ -165,14 +167,14 @@ export const ways = (
 ).slice(0, size === 2 ? 4 : 2);
 export const sgd = (parameters: Iterable<Tensor>) => new SGD(parameters, { learningRate: 0.1 });
 
-/** Parameters after steps whose gradient is the mean of both halves'. */
-export function trainHalves(model: TransformerLM): Numbers {
+/** Parameters after steps whose gradient is the mean of all parts'. */
+export function trainParts(model: TransformerLM, parts: number): Numbers {
   const optimizer = sgd(model.parameters());
   for (let step = 0; step < 3; step++)
     scope(() => {
-      for (const half of [0, 1]) {
-        const { ids, targets } = batchOf(step, half);
-        mul(languageModelLoss(model, ids, targets), 0.5).backward();
+      for (let part = 0; part < parts; part++) {
+        const { ids, targets } = batchOf(step, part, parts);
+        mul(languageModelLoss(model, ids, targets), 1 / parts).backward();
       }
       clipGradientNorm(model.parameters(), 0.5);
       optimizer.step();

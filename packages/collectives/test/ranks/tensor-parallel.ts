@@ -1,4 +1,4 @@
-import { deepStrictEqual, ok } from 'node:assert/strict';
+import { deepStrictEqual, ok, throws } from 'node:assert/strict';
 import {
   Generator,
   type Tensor,
@@ -47,7 +47,7 @@ import {
   sgd,
   size,
   train,
-  trainHalves,
+  trainParts,
   valuesOf,
   ways,
 } from './tensor-parallel-training.ts';
@@ -170,7 +170,7 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     for (const [name, given] of Object.entries(fewKinds)) {
       const alone = build(given);
       // Each half has a mean over its own tokens, of which as many count.
-      const expected = trainHalves(alone);
+      const expected = trainParts(alone, 2);
       for (const way of ['replicated', 'sharded optimizer', 'sharded'] as const)
         for (const compiled of way === 'sharded optimizer' ? [undefined] : [undefined, {}]) {
           const model = build(given);
@@ -199,6 +199,33 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
         }
       alone.dispose();
     }
+  },
+
+  /** Pairs of ranks share each layer, and pairs of those all parameters; the gradients of two such fours are averaged. */
+  async 'three axes'() {
+    if (size !== 8) return;
+    using mesh = await Mesh.create(group, { replicate: 2, shard: 2, tensor: 2 });
+    const given = { ...kinds['grouped queries']!, keyValueHeads: 1, layers: 1 };
+    throws(
+      () => fullyShard(build(given), mesh),
+      /has the axis tensor, and the model is whole; call parallelize/,
+    );
+    const alone = build(given);
+    const expected = trainParts(alone, 4);
+    for (const compiled of [undefined, {}]) {
+      const model = build(given);
+      const divided = parallelize(model, mesh);
+      const parallel = divided.with(fullyShard(model, mesh));
+      // Of all ranks those of the first replica, which write checkpoints.
+      deepStrictEqual([...parallel.shardGroup.ranks], rank < 4 ? [0, 1, 2, 3] : [4, 5, 6, 7]);
+      const clip = () => void clipGradientNorm(parallel.parameters(), maxNorm, { ranks: parallel.ranks });
+      const of = Math.floor(rank / 2);
+      train(model, sgd(parallel.parameters()), { of, parts: 4, clip, compiled });
+      const what = `three axes, ${compiled ? 'compiled' : 'eager'}`;
+      expectClose(what, valuesOf(parallel.wholeParameters()), expected, boundOf(given, 3));
+      parallel.dispose();
+    }
+    alone.dispose();
   },
 
   /** A loss in chunks of rows, the last of them shorter, is that of whole logits. */

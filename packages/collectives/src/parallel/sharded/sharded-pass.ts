@@ -14,7 +14,7 @@ const mostUnderWay = 2;
 export class ShardedPass {
   /** Those that are trained. */
   readonly #units: readonly ShardedUnit[];
-  readonly #group: ProcessGroup;
+  readonly #joined: readonly ProcessGroup[];
   readonly #findUnused: boolean;
   readonly #onEnd: () => void;
   readonly #arrived = new Map<ShardedUnit, Set<Tensor>>();
@@ -23,11 +23,16 @@ export class ShardedPass {
   #stopListening: (() => void) | null = null;
   #isOutOfStep = false;
 
-  /** `onEnd` is called after each pass. */
-  constructor(units: readonly ShardedUnit[], group: ProcessGroup, findUnused: boolean, onEnd: () => void) {
+  /** `joined` are all ranks, group by group; `onEnd` is called after each pass. */
+  constructor(
+    units: readonly ShardedUnit[],
+    joined: readonly ProcessGroup[],
+    findUnused: boolean,
+    onEnd: () => void,
+  ) {
     this.#units = units;
     this.#onEnd = onEnd;
-    this.#group = group;
+    this.#joined = joined;
     this.#findUnused = findUnused;
   }
 
@@ -65,7 +70,7 @@ export class ShardedPass {
   #finish(): void {
     try {
       const missing = this.#reduceRest();
-      if (!this.#findUnused && missing.length > 0) throw unusedParameters(this.#group, missing);
+      if (!this.#findUnused && missing.length > 0) throw unusedParameters(this.#joined[0]!, missing);
       const unused = this.#findUnused ? this.#unusedByAll(new Set(missing)) : new Set<string>();
       while (this.#underWay.length > 0) this.#deliver(unused);
     } catch (error) {
@@ -94,7 +99,7 @@ export class ShardedPass {
     const isUsed = Int32Array.from(named, ([name]) => Number(!missing.has(name)));
     const used = scope(() => {
       const flags = fromTypedArray(isUsed, [named.length], { device: this.#units[0]!.device });
-      this.#group.allReduce(flags, { op: 'max' }).wait();
+      for (const group of this.#joined) group.allReduce(flags, { op: 'max' }).wait();
       return flags.toFlatArray();
     });
     return new Set(named.flatMap(([name], i) => (used[i] === 0 ? [name] : [])));

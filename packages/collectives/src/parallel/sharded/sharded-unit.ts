@@ -74,8 +74,8 @@ export class ShardedUnit {
   /** The function being compiled that has what is here, or on its way; null outside of one, or for nothing. */
   #trace: object | null = null;
 
-  /** Takes the place of `named`, which all ranks get from rank 0 and which are disposed. */
-  constructor(named: readonly NamedTensor[], options: UnitOptions, group: ProcessGroup) {
+  /** Takes the place of `named`, which all ranks of `joined`, group by group, get from the first and which are disposed. */
+  constructor(named: readonly NamedTensor[], options: UnitOptions, joined: readonly ProcessGroup[]) {
     const { shard, computeDtype } = options;
     const { device } = named[0]![1];
     this.#options = options;
@@ -95,18 +95,15 @@ export class ShardedUnit {
       const whole = noGrad(() => keep(viewOf(this.#flat, starts[i]!, shape)));
       return { name, start: starts[i]!, whole: whole.requiresGrad_(requiresGrad) };
     });
-    this.#take(named, starts, group);
+    this.#take(named, starts, joined);
     this.parameters = this.#leaves();
     this.letGo();
   }
 
   /** Copies this rank's parts, as rank 0 has them, and frees the whole. */
-  #take(named: readonly NamedTensor[], starts: readonly number[], group: ProcessGroup): void {
-    broadcastAll(
-      group,
-      named.map(([, tensor]) => tensor),
-      () => 0,
-    );
+  #take(named: readonly NamedTensor[], starts: readonly number[], joined: readonly ProcessGroup[]): void {
+    const tensors = named.map(([, tensor]) => tensor);
+    for (const group of joined) broadcastAll(group, tensors, () => 0);
     noGrad(() =>
       scope(() => {
         for (const [i, [, tensor]] of named.entries()) {

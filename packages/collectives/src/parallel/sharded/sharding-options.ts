@@ -45,24 +45,36 @@ function checkDtype(name: string, dtype: string): void {
   );
 }
 
-/** The groups of a mesh with the axis `shard` and, for replicas of it, `replicate`; a group alone is all shards. */
-export function shardingGroups(mesh: Mesh | ProcessGroup): {
+/** The ranks that share a model's parameters. */
+export interface ShardingGroups {
   readonly group: ProcessGroup;
   readonly shard: ProcessGroup;
+  /** Those that hold the same shard; null for none. */
   readonly replicate: ProcessGroup | null;
-} {
-  if (mesh instanceof ProcessGroup) return { group: mesh, shard: mesh, replicate: null };
+  /** What one after the other joins all that have the same parameters: one group, or one of each axis beside `tensor`. */
+  readonly joined: readonly ProcessGroup[];
+}
+
+/**
+ * The groups of a mesh with the axis `shard`, for replicas of it `replicate`, and `tensor` where each layer is divided; a group alone is
+ * all shards.
+ */
+export function shardingGroups(mesh: Mesh | ProcessGroup): ShardingGroups {
+  if (mesh instanceof ProcessGroup) return { group: mesh, shard: mesh, replicate: null, joined: [mesh] };
   if (!(mesh instanceof Mesh))
     throw new RooflineError(
       'ARGUMENT',
       `${owner}: takes a Mesh or a ProcessGroup, not ${describeValue(mesh)}.`,
     );
-  const other = Object.keys(mesh.axes).find((axis) => axis !== 'shard' && axis !== 'replicate');
-  if (other !== undefined || !mesh.has('shard'))
+  const known = ['replicate', 'shard', 'tensor'];
+  if (!mesh.has('shard') || Object.keys(mesh.axes).some((axis) => !known.includes(axis)))
     throw new RooflineError(
       'ARGUMENT',
-      `${owner}: the mesh has the axes ${Object.keys(mesh.axes).join(', ')}; it takes shard, or replicate and shard.`,
+      `${owner}: the mesh has the axes ${Object.keys(mesh.axes).join(', ')}; it takes shard, with replicate or tensor or both beside it.`,
     );
-  const replicate = mesh.has('replicate') && mesh.axes['replicate']! > 1 ? mesh.along('replicate') : null;
-  return { group: mesh.group, shard: mesh.along('shard'), replicate };
+  const isLong = (axis: string) => mesh.has(axis) && mesh.axes[axis]! > 1;
+  const replicate = isLong('replicate') ? mesh.along('replicate') : null;
+  const shard = mesh.along('shard');
+  const joined = isLong('tensor') ? [...(replicate ? [replicate] : []), shard] : [mesh.group];
+  return { group: mesh.group, shard, replicate, joined };
 }

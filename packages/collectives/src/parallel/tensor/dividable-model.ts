@@ -1,4 +1,5 @@
 import { RooflineError, type Tensor, describeValue } from '@roofline/tensor-core';
+import { Mesh } from '../mesh.ts';
 import type { ShardableModule } from '../sharded/parameter-unit.ts';
 
 /** A part of a model, of which what it calculates can be wrapped. */
@@ -63,6 +64,27 @@ export interface DividableModel extends ShardableModule {
 }
 
 export const owner = 'parallelize';
+
+const divided = new WeakSet<object>();
+
+/** Whether `parallelize` has divided a model. */
+export function isDivided(model: object): boolean {
+  return divided.has(model);
+}
+
+export function noteDivided(model: DividableModel): void {
+  divided.add(model);
+}
+
+/** Throws, in the name of `caller`, for a mesh with tensor ranks, whose parameters differ, unless `model` is divided over them. */
+export function checkDivided(caller: string, model: object, mesh: unknown): void {
+  const hasTensorRanks = mesh instanceof Mesh && mesh.has('tensor') && mesh.axes['tensor']! > 1;
+  if (!hasTensorRanks || isDivided(model)) return;
+  throw new RooflineError(
+    'PARAMETERS',
+    `${caller}: the mesh has the axis tensor, and the model is whole; call parallelize(model, mesh) first, or take a mesh without it.`,
+  );
+}
 
 /** Throws a RooflineError unless `model` is a language model whose parts can be divided by `ranks`. */
 export function checkDividable(model: DividableModel, ranks: number): void {

@@ -15,6 +15,8 @@ import {
   type DividableModule,
   type DividableNorm,
   checkDividable,
+  isDivided,
+  noteDivided,
   owner,
 } from './dividable-model.ts';
 import { type DivisionPlan, divideParameters } from './divide-parameters.ts';
@@ -22,8 +24,6 @@ import { DividedVocabulary } from './divided-vocabulary.ts';
 import { SharedHeads, copiesOfHeads } from './shared-heads.ts';
 import { TensorParallel } from './tensor-parallel.ts';
 import { TokenShards } from './token-shards.ts';
-
-const divided = new WeakSet<DividableModel>();
 
 /**
  * Divides the layers of `model` over the ranks along the axis `tensor` of a mesh, in place, so that all of them calculate each token
@@ -42,7 +42,9 @@ const divided = new WeakSet<DividableModel>();
  *     const mesh = await Mesh.create(group, { shard: 2, tensor: 2 });
  *     const model = deferWeights(() => new TransformerLM(config, { device }));
  *     const divided = parallelize(model, mesh);
- *     const sharded = fullyShard(model, mesh.along('shard'), { computeDtype: 'bfloat16' });
+ *     const sharded = fullyShard(model, mesh, { computeDtype: 'bfloat16' });
+ *
+ * A third axis, `replicate` before `shard`, makes several such models, whose gradients are averaged.
  *
  * All tensor ranks begin with the first one's parameters. Where the model draws random numbers of its own (dropout), give each
  * rank a generator of another seed: no two ranks calculate the same elements. Throws a RooflineError for what is not a
@@ -54,7 +56,7 @@ export function parallelize<Model extends DividableModel>(
 ): TensorParallel<Model> {
   const group = tensorGroupOf(mesh);
   checkDividable(model, group.size);
-  if (divided.has(model)) throw new RooflineError('PARAMETERS', `${owner}: the model is divided already.`);
+  if (isDivided(model)) throw new RooflineError('PARAMETERS', `${owner}: the model is divided already.`);
   // What fullyShard() puts in the place of a module's own.
   if (Object.hasOwn(model.lmHead, 'forward'))
     throw new RooflineError(
@@ -70,7 +72,7 @@ export function parallelize<Model extends DividableModel>(
   ];
   divideCalculation(model, shards, vocabulary);
   if (copies > 1) shareHeads(model, new SharedHeads(copies, group));
-  divided.add(model);
+  noteDivided(model);
   const groups = { all: mesh instanceof Mesh ? mesh.group : mesh, tensor: group };
   return new TensorParallel(model, groups, divisions, () => vocabulary.dispose());
 }

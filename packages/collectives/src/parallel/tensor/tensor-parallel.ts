@@ -66,7 +66,7 @@ export class TensorParallel<Model extends DividableModel = DividableModel> {
     this.#release = release;
   }
 
-  /** The same of a model that `fullyShard` has divided further, over the other axis of the mesh. */
+  /** The same of a model that `fullyShard` has divided further, over the other axes of the mesh. */
   with(sharded: FullySharded<Model>): TensorParallel<Model> {
     const groups = { all: this.group, tensor: this.tensorGroup };
     return new TensorParallel(this.module, groups, this.#divisions, this.#release, sharded);
@@ -76,11 +76,15 @@ export class TensorParallel<Model extends DividableModel = DividableModel> {
   get shardGroup(): Holders {
     const { tensorGroup, group } = this;
     if (this.#sharded === null) return tensorGroup;
-    const { rank, size } = this.#sharded.shardGroup;
+    const { rank, size, ranks } = this.#sharded.shardGroup;
+    // In a mesh a step along one axis is the same everywhere.
+    const placeOf = (member: number) => group.ranks.indexOf(member);
+    const besides = (member: number) =>
+      tensorGroup.ranks.map((other) => group.ranks[placeOf(member) + placeOf(other) - group.rank]!);
     return {
       rank: rank * tensorGroup.size + tensorGroup.rank,
       size: size * tensorGroup.size,
-      ranks: group.ranks,
+      ranks: ranks.flatMap(besides),
     };
   }
 
