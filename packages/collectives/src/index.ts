@@ -15,6 +15,13 @@ export type {
   ReplicatedModel,
 } from './parallel/data-parallel-arguments.ts';
 export { DistributedDataParallel } from './parallel/distributed-data-parallel.ts';
+export type { AttentionPart, AttentionParts } from './parallel/context/attention-parts.ts';
+export {
+  type ContextModel,
+  type ContextParallel,
+  type ContextParallelOptions,
+  contextParallel,
+} from './parallel/context/context-parallel.ts';
 export { type FullySharded, type RanksOfShards, fullyShard } from './parallel/fully-sharded.ts';
 export { Mesh } from './parallel/mesh.ts';
 export type { ShardableModule } from './parallel/sharded/parameter-unit.ts';

@@ -129,6 +129,10 @@ const table: HostileTable = {
     ],
     whole: [0],
   },
+  contextParallel: {
+    args: () => [group(), { parts: { forward: () => ones([2]), backward: () => ones([2]) } }],
+    legal: { '1': 'undefined {}', '1.parts': 'undefined' },
+  },
   'new Mesh': exempt('private: create() makes it'),
   'Mesh.create': { args: () => [group(), { replicate: 1, shard: 2 }] },
   'Mesh#along': { args: () => [mesh, 'shard'], named: 'Mesh.along' },

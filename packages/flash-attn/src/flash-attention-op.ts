@@ -85,7 +85,7 @@ export const flashAttentionOp: ComputeOp<FlashAttentionAttributes> = defineOp<Fl
 });
 
 /** The gradients of q, k and v, stored in their layouts; of q, k, v, what the forward pass gave, and gradients. */
-const flashAttentionBackwardOp = defineOp<FlashAttentionBackwardAttributes>({
+export const flashAttentionBackwardOp = defineOp<FlashAttentionBackwardAttributes>({
   name: 'flashAttentionBackward',
   autocast: 'none',
   infer: (inputs, { layouts }) =>

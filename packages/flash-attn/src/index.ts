@@ -1,3 +1,4 @@
+export { type AttentionPart, flashAttentionParts } from './attention-parts.ts';
 export {
   type AttentionWithLse,
   type FlashAttentionOptions,

@@ -17,9 +17,12 @@ describe('several GPUs give the results of one', () => {
     ['tensor-parallel', 1],
     ['tensor-parallel', 2],
     ['tensor-parallel', 4],
+    ['context-parallel', 2],
+    ['context-parallel', 4],
   ] as const)('%s, %i ranks', { timeout: 300_000, concurrent: true }, async ([script, size], { skip }) => {
     skip(count < size, `${count} GPUs`);
-    const place = script === 'compiled-sharded' || script === 'tensor-parallel' ? 'real' : 'nccl';
+    const isOf = (...scripts: string[]) => scripts.includes(script);
+    const place = isOf('compiled-sharded', 'tensor-parallel', 'context-parallel') ? 'real' : 'nccl';
     for (const { code, stdout, stderr } of await runRanks(script, size, [place]))
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });

@@ -133,6 +133,8 @@ export function train(
     compiled?: CompileOptions;
     logits?: 'whole' | 'chunked';
     clip?: () => void;
+    /** What a rank takes of a batch. */
+    prepare?: (batch: { ids: Tensor; targets: Tensor }) => { ids: Tensor; targets: Tensor };
   } = {},
 ): number[] {
   const step = (ids: Tensor, targets: Tensor) => {
@@ -146,7 +148,8 @@ export function train(
   const compiled = options.compiled && compile(step, options.compiled);
   const losses = Array.from({ length: 3 }, (_, i) =>
     scope(() => {
-      const { ids, targets } = batchOf(i, options.of, options.parts);
+      const batch = batchOf(i, options.of, options.parts);
+      const { ids, targets } = options.prepare?.(batch) ?? batch;
       return (compiled ?? step)(ids, targets).item();
     }),
   );
