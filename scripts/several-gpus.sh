@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests and measures NCCL between the GPUs of one machine: scripts/several-gpus.sh RANKS FOLDER [STEP ...]
 #
-# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter, -ddp, -ddp-compiled and -tensor. Every step has a time limit, and those
-# after one that fails run nevertheless; the last lines say which failed. All steps, in their order, if none is named:
+# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter, -ddp, -ddp-compiled, -tensor and -context. Every step has a time
+# limit, and those after one that fails run nevertheless; the last lines say which failed. All steps, in their order, if none is named:
 #
 #   nccl         every collective and dtype                                                              15 s
 #   ops          collectives as ops, eager and compiled                                                  30 s
@@ -18,6 +18,8 @@
 #   fsdp         compiled steps of sharded parameters do what eager ones do                              90 s
 #   fsdp-2.7b    2.7b at context 512, compiled: parameters sharded and on each rank: time and memory     30 s
 #   fsdp-8b      8b, 32,768 tokens a GPU, within 69 GiB, then PyTorch's FSDP2, compiled (needs 141 GB)   150 s
+#   context      sequences divided over the ranks are one rank's                                        not timed yet
+#   context-8b   8b, one sequence of 65,536 tokens divided over the GPUs (needs 141 GB)                  not timed yet
 #   fsdp-faults  20 ranks killed in the middle of gathers and of replays of sharded steps                80 s
 #
 # In an unpacked bundle (`roofline bundle`), into which this script is copied as scripts/several-gpus.sh, it runs what the bundle
@@ -27,7 +29,7 @@ cd "$(dirname "$0")/.."
 ranks=$1
 folder=$2
 shift 2
-steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled tensor zero fsdp fsdp-2.7b fsdp-8b fsdp-faults}
+steps=${*:-nccl ops ddp-small equality faults allreduce collectives ddp compiled tensor zero fsdp fsdp-2.7b fsdp-8b context context-8b fsdp-faults}
 export ROOT=$PWD REQUIRE_GPU=1
 export PATH="$ROOT/bin:$ROOT/node_modules/.bin:$PATH"
 mkdir -p "$folder"
@@ -123,6 +125,12 @@ for name in $steps; do
       step 580 fsdp-8b roofline ddp --backend nccl --nproc "$ranks" --size 8b --dtype bfloat16 --context 32768 --batch 1 \
         --attention flash --execution compiled --mode fsdp --recompute attention-kept --logits chunked \
         --memory-budget 69GiB --steps 5 --warmup 2 --peer torch --out "$folder/h200x$ranks-8b"
+      ;;
+    context) step 240 'equality of context' gpu_tests test/gpu/equality.test.ts -t context-parallel ;;
+    context-8b)
+      step 580 context-8b roofline ddp --backend nccl --nproc "$ranks" --size 8b --dtype bfloat16 --context 65536 --batch 1 \
+        --attention flash --execution compiled --mode fsdp-context --recompute attention-kept --logits chunked \
+        --steps 5 --warmup 2 --out "$folder/h200x$ranks-context"
       ;;
     fsdp-faults) step 420 fsdp-faults gpu_tests test/gpu/nccl-faults.test.ts -t 'parameters: (compiled )?sharded' ;;
     faults) step 580 faults gpu_tests test/gpu/nccl-faults.test.ts ;;

@@ -94,6 +94,23 @@ describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not 
     expect(result.bucketBytes.toSorted((a, b) => a - b)).toEqual(planned.toSorted((a, b) => a - b));
   });
 
+  it('divides sequences, whose keys and values go around with their gradients', async () => {
+    const out = join(temporaryFolder(), 'out');
+    const words =
+      '--nproc 2 --mode fsdp-context --attention flash --execution eager,compiled --steps 1 --warmup 0 --out';
+    const { exitCode, stdout } = await runCli(['ddp', ...model, ...words.split(' '), out, '--json']);
+    expect(exitCode).toBe(0);
+    const { rows } = JSON.parse(stdout) as { rows: Record<string, number | string>[] };
+    const common = { mode: 'fsdp-context', status: 'ok', exposedMs: null, hiddenShare: null };
+    expect(rows).toMatchObject(['eager', 'compiled'].map((execution) => ({ ...common, execution })));
+    const { cell, result } = recordIn(out);
+    const { layers, modelDimension } = cell.shape;
+    const bytes = 2 * cell.batch * (cell.context / 2) * modelDimension * Float32Array.BYTES_PER_ELEMENT;
+    // Once forward, and once backward with two of the gradients' after them, there and back.
+    const sent = result.bucketBytes.filter((each) => each === bytes);
+    expect(sent).toHaveLength(4 * layers);
+  });
+
   it.skipIf(torchPython === null)('runs in turn with PyTorch (needs Python with it)', async () => {
     const out = join(temporaryFolder(), 'out');
     const words = '--mode overlap --optimizer sharded --steps 2 --warmup 0 --peer torch --out'.split(' ');

@@ -272,7 +272,7 @@ describe('help', () => {
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"float32", "bfloat16", "float16"');
     const ofRanks = (await runMain(['ddp', '-h'])).stdout.replaceAll(/\s+/g, ' ');
     for (const choices of [
-      '"naive", "flat", "overlap", "fsdp", "hybrid", "tensor", "fsdp-tensor"',
+      '"naive", "flat", "overlap", "fsdp", "hybrid", "tensor", "fsdp-tensor", "fsdp-context"',
       '"whole", "sharded"',
       '"gloo", "nccl"',
     ])

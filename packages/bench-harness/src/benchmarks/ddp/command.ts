@@ -8,7 +8,7 @@ import { UsageError } from '../../errors.ts';
 import { chooseModels, modelFlags, sizeFlag } from '../../model/flags.ts';
 import { benchmarkCommand } from '../benchmark-command.ts';
 import { torchFlag } from '../e2e/flags.ts';
-import { ddpSettings, ddpSwept } from './parameters.ts';
+import { ddpSettings, ddpSwept, sendsActivations } from './parameters.ts';
 
 const mebibyte = 2 ** 20;
 const { backend, ...settingFlags } = settingFlagsOf(ddpSettings);
@@ -31,6 +31,10 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ['roofline ddp --optimizer whole,sharded --mode overlap', "memory by rank, with AdamW's state split too"],
     ['roofline ddp --mode overlap,fsdp', 'parameters split over the ranks, next to those that each has'],
     ['roofline ddp --mode tensor', 'layers divided over the ranks, which calculate the same tokens together'],
+    [
+      'roofline ddp --mode fsdp-context --context 256',
+      'each sequence divided over the ranks, by ring attention',
+    ],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
     ['roofline ddp --execution eager,compiled', 'steps as programs, with the communication in them'],
     [
@@ -47,10 +51,10 @@ export const ddpCommand = benchmarkCommand('ddp', {
     await requireBackend(backend);
     const model = await chooseModels(args, 'tiny');
     const peer = await askedPeer(args);
-    const divided = swept.mode.find((mode) => mode === 'tensor' || mode === 'fsdp-tensor');
+    const divided = swept.mode.find((mode) => sendsActivations({ mode, worldSize: ranks }));
     if (peer && divided)
       throw new UsageError(
-        `--peer torch has no layers divided over ranks: leave ${divided} out of --mode, or leave out --peer.`,
+        `--peer torch has no layers or sequences divided over ranks: leave ${divided} out of --mode, or leave out --peer.`,
       );
     const bucketBytes = Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER);
     return {

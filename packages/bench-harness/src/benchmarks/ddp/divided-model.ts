@@ -1,34 +1,10 @@
-import {
-  type ComputeOp,
-  type DType,
-  type Device,
-  type Shape,
-  type Tensor,
-  applyOne,
-  byteSize,
-  formatShape,
-  noGrad,
-  observeOps,
-  sizeOf,
-  zeros,
-} from '@roofline/tensor-core';
+import type { Device } from '@roofline/tensor-core';
 import { Mesh, type ProcessGroup, fullyShard, parallelize } from '@roofline/collectives';
 import { AdamW } from '@roofline/optim';
 import { deferWeights } from '@roofline/transformer';
+import { FirstPass } from './first-pass.ts';
 import { type DdpCell, type DdpSettings, tensorRanksOf } from './parameters.ts';
-import { type RankModel, builderOf, waitFor } from './rank-model.ts';
-
-/** A collective as the first step made it, to be made again. */
-interface SeenCall {
-  readonly op: ComputeOp<never>;
-  readonly attributes: unknown;
-  readonly shape: Shape;
-  readonly dtype: DType;
-  /** Of its input or its output, whichever has more. */
-  readonly bytes: number;
-}
-
-const collectives = new Set(['allReduce', 'allGather', 'reduceScatter']);
+import { type RankModel, builderOf } from './rank-model.ts';
 
 /** A model whose layers are divided over ranks and, in the mode `fsdp-tensor`, sharded over the others. A collective. */
 export async function dividedModelOf(
@@ -42,8 +18,8 @@ export async function dividedModelOf(
   const model = deferWeights(builderOf(cell, settings, device));
   const divided = parallelize(model, mesh);
   const isSharded = cell.mode === 'fsdp-tensor';
-  const sharded = isSharded && fullyShard(model, mesh.along('shard'), { computeDtype: cell.dtype });
-  const calls = new FirstPass();
+  const sharded = isSharded && fullyShard(model, mesh, { computeDtype: cell.dtype });
+  const calls = new FirstPass(device);
   const optimizer = new AdamW((sharded || divided).parameters());
   return {
     model,
@@ -55,49 +31,12 @@ export async function dividedModelOf(
       mesh.dispose();
     },
     get bucketBytes() {
-      return calls.seen.map(({ bytes }) => bytes);
+      return calls.bytes;
     },
     copiedBytes: 0,
     alone: null,
     beginPass: () => calls.beginPass(),
-    communication() {
-      // One input of each kind: those of all calls would take what a step's activations take.
-      const kindOf = ({ shape, dtype }: Pick<SeenCall, 'shape' | 'dtype'>) =>
-        `${dtype} ${formatShape(shape)}`;
-      const kinds = new Map(calls.seen.map((call) => [kindOf(call), call]));
-      const inputs = new Map(
-        [...kinds].map(([kind, { shape, dtype }]) => [kind, zeros(shape, { device, dtype })]),
-      );
-      return () =>
-        noGrad(() => {
-          for (const call of calls.seen)
-            waitFor(applyOne(call.op, [inputs.get(kindOf(call))!], call.attributes as never));
-        });
-    },
+    divideTokens: null,
+    communication: () => calls.communication(),
   };
-}
-
-/** The collectives between the beginnings of the first and the second pass. */
-class FirstPass {
-  readonly seen: SeenCall[] = [];
-  #passes = 0;
-  #stop: () => void = () => {};
-
-  beginPass(): void {
-    this.#passes++;
-    if (this.#passes === 1) this.#stop = observeOps({ before: (...call) => this.#note(...call) });
-    else if (this.#passes === 2) this.#stop();
-  }
-
-  #note(
-    op: ComputeOp<never>,
-    [input]: readonly Tensor[],
-    outputs: readonly Tensor[],
-    attributes: unknown,
-  ): void {
-    if (!collectives.has(op.name)) return;
-    const { shape, dtype } = input!;
-    const elements = Math.max(sizeOf(shape), ...outputs.map(({ size }) => size));
-    this.seen.push({ op, attributes, shape, dtype, bytes: elements * byteSize(dtype) });
-  }
 }

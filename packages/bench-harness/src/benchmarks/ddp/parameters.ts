@@ -12,9 +12,9 @@ import { stepParameters, stepSettings } from '../e2e/parameters.ts';
 export const replicatedModes = ['naive', 'flat', 'overlap'] as const;
 /**
  * Parameters split over all ranks by `fullyShard`, or over half of them, of which there are two; or layers divided by `parallelize`
- * over all ranks, or over pairs, over which parameters are split.
+ * over all ranks, or over pairs, over which parameters are split; or sequences divided by `contextParallel` over all ranks, as parameters are.
  */
-export const shardedModes = ['fsdp', 'hybrid', 'tensor', 'fsdp-tensor'] as const;
+export const shardedModes = ['fsdp', 'hybrid', 'tensor', 'fsdp-tensor', 'fsdp-context'] as const;
 export const ddpModes = [...replicatedModes, ...shardedModes] as const;
 export type DdpMode = (typeof ddpModes)[number];
 
@@ -38,6 +38,17 @@ export function tensorRanksOf({ mode, worldSize }: Ranks): number {
   if (mode === 'tensor') return worldSize;
   return mode === 'fsdp-tensor' ? 2 : 1;
 }
+
+/** The ranks that share each sequence of a cell, of which each has some tokens. */
+export function contextRanksOf({ mode, worldSize }: Ranks): number {
+  return mode === 'fsdp-context' ? worldSize : 1;
+}
+
+/** Whether ranks exchange activations within a pass, not parameters and gradients alone. */
+export function sendsActivations(ranks: Ranks): boolean {
+  return tensorRanksOf(ranks) > 1 || contextRanksOf(ranks) > 1;
+}
+
 export const ddpDtypes = ['float32', 'bfloat16'] as const;
 /** Whether each rank holds AdamW's whole state or, by ShardedOptimizer, its share. */
 export const ddpOptimizers = ['whole', 'sharded'] as const;
@@ -81,7 +92,8 @@ export const ddpCellParameters = {
       describe:
         'When gradients are reduced: one by one, in one buffer, or in buckets during the backward pass; or parameters sharded, ' +
         'over all ranks, or over half of them, twice; or layers divided over all ranks, or over pairs of a sharded model. ' +
-        'Ranks that share layers take the batches of all of them together',
+        'Ranks that share layers take the batches of all of them together. Or parameters sharded and each sequence divided, over all ' +
+        'ranks, which have one batch',
     },
   }),
 };

@@ -25,6 +25,8 @@ export interface RankModel {
   readonly copiedBytes: number;
   /** Runs passes without communication; null where none can do without. */
   readonly alone: ((pass: () => void) => void) | null;
+  /** This rank's part of sequences that it shares with others; null where it has its own. */
+  readonly divideTokens: ((sequences: Tensor) => Tensor) | null;
   /** What comes before each pass. */
   beginPass(): void;
   dispose(): void;
@@ -46,12 +48,17 @@ export async function rankModelOf(
 }
 
 /** Builds the model of a cell. */
-export function builderOf(cell: DdpCell, { seed }: DdpSettings, device: Device): () => TransformerLM {
+export function builderOf(
+  cell: DdpCell,
+  { seed }: DdpSettings,
+  device: Device,
+  attention = attentionFunction(cell.attention),
+): () => TransformerLM {
   const config = { ...cell.shape, contextLength: cell.context };
   return () =>
     new TransformerLM(config, {
       ...{ device, seed, recompute: policyOf(cell.recompute)! },
-      attention: attentionFunction(cell.attention),
+      attention,
     });
 }
 
@@ -83,6 +90,7 @@ function replicatedModel(
       return parallel.copiedBytes;
     },
     alone: (pass) => parallel.noSync(pass),
+    divideTokens: null,
     beginPass: () => void (parallel.step = passes++),
     communication() {
       const gradients = buckets.map((bytes) => zeros([bytes / Float32Array.BYTES_PER_ELEMENT], { device }));
@@ -117,6 +125,7 @@ async function shardedModel(
     bucketBytes: units.map((elements) => elements * Float32Array.BYTES_PER_ELEMENT),
     copiedBytes: 0,
     alone: null,
+    divideTokens: null,
     beginPass() {},
     communication() {
       // One of each size: together they would take what the model takes.

@@ -11,7 +11,7 @@ import {
 import type { ProcessGroup } from '@roofline/collectives';
 import { countParameters, languageModelLoss } from '@roofline/transformer';
 import { noBudget } from '../../memory-saving/kinds.ts';
-import { type DdpCell, type DdpSettings, tensorRanksOf } from './parameters.ts';
+import { type DdpCell, type DdpSettings, contextRanksOf, tensorRanksOf } from './parameters.ts';
 import { profilePass } from './profile-pass.ts';
 import type { RankModel } from './rank-model.ts';
 import type { ProfiledPass, RankResult } from './result.ts';
@@ -53,12 +53,16 @@ export class RankTraining {
     this.#device = device;
     this.#group = group;
     this.#trained = trained;
-    // Ranks that share layers have the same tokens, those of all of them.
+    // Ranks that share layers have the same tokens, those of all of them; those that share sequences have parts of the same.
     const sharing = tensorRanksOf(cell);
-    const generator = new Generator(seed + 1 + Math.floor(group.rank / sharing));
+    const generator = new Generator(seed + 1 + Math.floor(group.rank / sharing / contextRanksOf(cell)));
     const shape = [cell.batch * sharing, cell.context];
+    const { divideTokens } = trained;
     const tokens = () =>
-      keep(randint(0, config.vocabularySize, shape, { generator, device, dtype: 'int64' }));
+      scope(() => {
+        const whole = randint(0, config.vocabularySize, shape, { generator, device, dtype: 'int64' });
+        return keep(divideTokens?.(whole) ?? whole);
+      });
     [this.#ids, this.#targets] = [tokens(), tokens()];
     this.#run = this.#runsOf(cell);
     this.parameterCount = countParameters(config);

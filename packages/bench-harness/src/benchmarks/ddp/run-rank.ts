@@ -4,8 +4,9 @@ import { samplesOf, stepRunner } from '../../measuring/step-runner.ts';
 import { alternationBlocks } from '../../measuring/timing.ts';
 import { sendRankEvent } from '../../runner/rank-lines.ts';
 import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
+import { contextModelOf } from './context-model.ts';
 import { dividedModelOf } from './divided-model.ts';
-import { type DdpCell, type DdpSettings, isSharded, tensorRanksOf } from './parameters.ts';
+import { type DdpCell, type DdpSettings, contextRanksOf, isSharded, tensorRanksOf } from './parameters.ts';
 import type { RankEvent } from './rank-event.ts';
 import { rankModelOf } from './rank-model.ts';
 import { RankTraining, type StepSample } from './rank-training.ts';
@@ -30,8 +31,7 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
     ...(settings.peer && { timeoutMs: timeoutBesidePeerMs }),
   });
   const { rank } = group;
-  const modelOf = tensorRanksOf(cell) > 1 ? dividedModelOf : rankModelOf;
-  const trained = await modelOf(cell, settings, device, group);
+  const trained = await modelOf(cell)(cell, settings, device, group);
   const training = new RankTraining(trained, cell, settings, device, group);
   const { memory, coldStartMs } = training.firstSteps();
   const { warmup, steps } = settings;
@@ -64,4 +64,9 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   };
   sendRankEvent<RankEvent>({ type: 'result', result });
   group.dispose();
+}
+
+function modelOf(cell: DdpCell): typeof rankModelOf | typeof contextModelOf {
+  if (contextRanksOf(cell) > 1) return contextModelOf;
+  return tensorRanksOf(cell) > 1 ? dividedModelOf : rankModelOf;
 }

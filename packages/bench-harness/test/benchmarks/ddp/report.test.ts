@@ -117,7 +117,7 @@ describe('sharded parameters', () => {
         attention: ['plain'],
         memoryBudget: ['none'],
         model: [{ size, shape }],
-        mode: ['flat', 'fsdp', 'hybrid', 'tensor', 'fsdp-tensor'],
+        mode: ['flat', 'fsdp', 'hybrid', 'tensor', 'fsdp-tensor', 'fsdp-context'],
         worldSize: [2, 4],
       },
       optimizer: ['whole', 'sharded'],
@@ -128,6 +128,8 @@ describe('sharded parameters', () => {
       [
         'fsdp whole 2',
         'fsdp whole 4',
+        'fsdp-context whole 2',
+        'fsdp-context whole 4',
         'fsdp-tensor whole 4',
         'hybrid whole 4',
         'tensor whole 2',

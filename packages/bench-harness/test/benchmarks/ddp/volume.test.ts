@@ -34,8 +34,7 @@ it('is no table of one rank', () => {
   expect(volumeTable([measured({ worldSize: 1 })])).toEqual([]);
 });
 
-it('leaves out divided layers, whose ranks send activations and no gradients', () => {
-  expect(
-    volumeTable([measured({ mode: 'tensor' }), measured({ mode: 'fsdp-tensor', worldSize: 4 })]),
-  ).toEqual([]);
+it('leaves out divided layers and sequences, whose ranks send activations', () => {
+  const modes = ['tensor', 'fsdp-tensor', 'fsdp-context'] as const;
+  expect(volumeTable(modes.map((mode) => measured({ mode, worldSize: 4 })))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { summarize } from '../../../measuring/statistics.ts';
 import { workedOut, type Measured, type Measurement } from '../../../report/measurement.ts';
 import { type Overlap, overlapOf, splitPass } from '../overlap.ts';
-import { type DdpCell, isSharded, shardsOf, tensorRanksOf } from '../parameters.ts';
+import { type DdpCell, isSharded, sendsActivations, shardsOf, tensorRanksOf } from '../parameters.ts';
 import type { DdpResult } from '../result.ts';
 
 export type DdpMeasurement = Measurement<DdpCell, DdpResult>;
@@ -36,11 +36,10 @@ export const timesOf = workedOut(({ result, cell }: MeasuredDdp): DdpTimes => {
   const { localMs, synchronizedMs, optimizerMs } = times;
   const exposedMs =
     localMs && synchronizedMs && median(synchronizedMs.map((ms, step) => ms - localMs[step]!));
-  // The calls of divided layers move activations.
-  const gradientBytes =
-    tensorRanksOf(cell) > 1
-      ? (Float32Array.BYTES_PER_ELEMENT * parameterCount) / shardsOf(cell)
-      : bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
+  // The calls of divided layers and sequences move activations.
+  const gradientBytes = sendsActivations(cell)
+    ? (Float32Array.BYTES_PER_ELEMENT * parameterCount) / (tensorRanksOf(cell) > 1 ? shardsOf(cell) : 1)
+    : bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
   const isAlone = worldSize === 1;
   return {
     ...{ communicationMs, exposedMs, gradientBytes },
@@ -83,8 +82,8 @@ export const profiledOverlap = workedOut(({ result, cell }: MeasuredDdp): Profil
   const communicationUs = sum('communicationUs');
   if (communicationUs === 0) return null;
   const { communication } = first;
-  // On the CPU the op that reads what divided layers exchange waits for it, which is no calculation.
-  if (communication === 'works' && tensorRanksOf(cell) > 1) return null;
+  // On the CPU the op that reads what divided layers or sequences exchange waits for it, which is no calculation.
+  if (communication === 'works' && sendsActivations(cell)) return null;
   return { status: 'ok', communication, share: Math.max(0, sum('hiddenUs')) / communicationUs };
 });
 

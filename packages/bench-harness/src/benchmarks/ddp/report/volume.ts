@@ -3,7 +3,7 @@ import { byteSize } from '@roofline/tensor-core';
 import { tablesOf, type RowItem } from '../../../report/declared-table.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import { column } from '../../../report/standard-columns.ts';
-import { ddpCellParameters, tensorRanksOf, type DdpCell } from '../parameters.ts';
+import { ddpCellParameters, sendsActivations, type DdpCell } from '../parameters.ts';
 import { timesOf, type DdpMeasurement } from './measured.ts';
 
 /** What a rank sends in a step. */
@@ -27,8 +27,8 @@ function volumes(cells: readonly DdpMeasurement[]): Volume[] {
   return measuredOf(cells).flatMap((each): Volume[] => {
     const { record, cell, result } = each;
     const { worldSize, mode, optimizer, dtype } = cell;
-    // Divided layers send activations, for which ZeRO has no formula.
-    if (worldSize === 1 || mode === 'hybrid' || tensorRanksOf(cell) > 1) return [];
+    // Divided layers and sequences send activations, for which ZeRO has no formula.
+    if (worldSize === 1 || mode === 'hybrid' || sendsActivations(cell)) return [];
     const part = (worldSize - 1) / worldSize;
     const isDivided = mode === 'fsdp';
     const stage = isDivided ? 3 : optimizer === 'sharded' ? 1 : 0;
