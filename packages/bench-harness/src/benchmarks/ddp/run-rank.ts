@@ -66,7 +66,8 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   group.dispose();
 }
 
-function modelOf(cell: DdpCell): typeof rankModelOf | typeof contextModelOf {
+/** What makes the model of a cell. */
+export function modelOf(cell: DdpCell): typeof rankModelOf | typeof contextModelOf {
   if (contextRanksOf(cell) > 1) return contextModelOf;
   return tensorRanksOf(cell) > 1 ? dividedModelOf : rankModelOf;
 }

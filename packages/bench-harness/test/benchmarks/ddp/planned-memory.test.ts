@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { fullySharded } from '../../../src/plan/layout.ts';
 import { memoryOf as plannedMemory } from '../../../src/plan/memory.ts';
 import type { DdpCell } from '../../../src/benchmarks/ddp/parameters.ts';
-import { rankModelOf } from '../../../src/benchmarks/ddp/rank-model.ts';
+import { modelOf } from '../../../src/benchmarks/ddp/run-rank.ts';
 import { RankTraining } from '../../../src/benchmarks/ddp/rank-training.ts';
 import type { RankResult } from '../../../src/benchmarks/ddp/result.ts';
 import { planningRank } from '../../fixtures/planning-ranks.ts';
@@ -31,7 +31,7 @@ async function memoryOf(
     peer: null,
   } as const;
   const { device, group } = planningRank(cell.worldSize);
-  const trained = await rankModelOf(cell, settings, device, group);
+  const trained = await modelOf(cell)(cell, settings, device, group);
   const training = new RankTraining(trained, cell, settings, device, group);
   const { memory } = training.firstSteps();
   training.dispose();
@@ -61,6 +61,13 @@ describe('8 billion parameters on two GPUs, 32,768 tokens each', () => {
     expect(kept.peakBytes / gibibyte).toBeLessThanOrEqual(69);
     const byFormula = planned('8b', { ...big, recompute: 'attention-kept' });
     expect(Math.abs(kept.peakBytes / byFormula - 1)).toBeLessThan(0.03);
+  });
+
+  it('take 75 GiB with a sequence of 65,536 between them', { timeout: 60_000 }, async () => {
+    const changes = { ...big, context: 65_536, mode: 'fsdp-context', recompute: 'attention-kept' } as const;
+    const { peakBytes } = await memoryOf('8b', changes);
+    expect(peakBytes / gibibyte).toBeGreaterThan(60);
+    expect(peakBytes / gibibyte).toBeLessThanOrEqual(75);
   });
 });
 
