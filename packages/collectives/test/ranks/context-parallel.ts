@@ -34,7 +34,7 @@ import {
   Mesh,
   contextParallel,
   fullyShard,
-} from '../../src/index.ts';
+} from '@roofline/collectives';
 import { plainAttentionParts } from '../../src/parallel/context/attention-parts.ts';
 import {
   batchOf,

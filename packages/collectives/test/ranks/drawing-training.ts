@@ -12,7 +12,7 @@ import {
   loadTrainingOnRanks,
   saveTrainingOnRanks,
 } from '@roofline/transformer';
-import { DistributedDataParallel, fullyShard } from '../../src/index.ts';
+import { DistributedDataParallel, fullyShard } from '@roofline/collectives';
 import { groupOf } from './group-of.ts';
 import { smallModel } from './joined-batch.ts';
 
