@@ -331,6 +331,14 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     const { context, model } = divided(config, plainAttentionParts);
     throws(() => context.divide(new Linear(2, 2, { device }) as never), /takes a TransformerLM, not/);
     throws(() => context.divide(model), /has a loss of its own/);
+    // A rank's own keys may be fewer than the window, which then nobody would ask for.
+    const windowed = build({ ...config, slidingWindow: 4 }, { attention: context.attention });
+    throws(
+      () => context.divide(windowed),
+      /a sliding window of 4 is shorter than the context of 8, and the ring knows none/,
+    );
+    const widest = build({ ...config, slidingWindow: 8 }, { attention: context.attention });
+    context.divide(widest);
     const tokens = (length: number) => full([1, length], 1, { dtype: 'int64', device });
     throws(
       () => context.shardOf(tokens(2 * size + 1)),

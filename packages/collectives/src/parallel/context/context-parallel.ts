@@ -26,7 +26,10 @@ import { ringAttention } from './ring-attention.ts';
 
 /** A language model as TransformerLM of @roofline/transformer is one. */
 export interface ContextModel extends DividableModel {
-  readonly config: DividableModel['config'] & { readonly contextLength: number };
+  readonly config: DividableModel['config'] & {
+    readonly contextLength: number;
+    readonly slidingWindow?: number;
+  };
 }
 
 /** Options of `contextParallel`. */
@@ -78,7 +81,7 @@ export class ContextParallel {
    * Has a model that was built with `attention` take this rank's tokens in the place of whole sequences, in place: their positions are
    * those in the sequence, and the mean of all ranks' `languageModelLoss` is the mean over all tokens that count. Data parallelism or
    * `fullyShard` over these ranks, or over these and others, then averages the gradients. Throws a RooflineError for what is
-   * not a TransformerLM, or has its layers divided.
+   * not a TransformerLM, has its layers divided, or a sliding window shorter than its context.
    */
   divide(model: ContextModel): void {
     if (model?.layers === undefined || model.lmHead === undefined || model.config === undefined)
@@ -88,7 +91,13 @@ export class ContextParallel {
         'PARAMETERS',
         `${owner}: the model has a loss of its own, as parallelize() gives one and a second call would; divide one that is whole.`,
       );
-    const { contextLength } = model.config;
+    const { contextLength, slidingWindow = contextLength } = model.config;
+    if (slidingWindow < contextLength)
+      throw new RooflineError(
+        'OPTION',
+        `${owner}: a sliding window of ${slidingWindow} is shorter than the context of ${contextLength}, and the ring knows none; train ` +
+          'whole sequences, or build the model without slidingWindow.',
+      );
     type Wrappable = {
       wrap(around: (run: (...inputs: unknown[]) => unknown, ...inputs: unknown[]) => unknown): void;
     };
