@@ -45,7 +45,7 @@ const shareOfSaves = 0.05;
  * const texts = ['one', 'two', 'three'];
  * using writer = new TokenFileWriter('data.bin', { vocabularySize: 256, job: texts.join() });
  * for (let i = writer.place; i < texts.length; i++) {
- *   writer.append(Buffer.from(texts[i]));
+ *   writer.append(Buffer.from(texts[i]!));
  *   writer.save(i + 1);
  * }
  * console.log(writer.finish().length); // 11
