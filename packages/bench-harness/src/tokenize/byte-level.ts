@@ -26,7 +26,6 @@ interface TokenizerJson {
     readonly vocab: Readonly<Record<string, number>>;
     readonly merges: readonly (string | readonly [string, string])[];
     readonly ignore_merges?: boolean;
-    readonly byte_fallback?: boolean;
     readonly end_of_word_suffix?: string | null;
     readonly continuing_subword_prefix?: string | null;
     readonly continuing_subword_suffix?: string | null;
@@ -65,7 +64,7 @@ const { ByteLevelPreTokenizer, DigitsPreTokenizer, SplitPreTokenizer } = tokeniz
 
 const mostMerges = 2 ** 22;
 
-/** The plan of a tokenizer; null for one that asks for anything else. `tokenOf` gives the token of a text in its vocabulary. */
+/** The plan of a tokenizer; null for one that asks for anything else. `vocabulary` gives the tokens of texts. */
 export function byteLevelPlan(
   json: object,
   config: object,

@@ -1,6 +1,6 @@
 import { RooflineError, checkCount, checkObject, describeValue } from '@roofline/tensor-core';
 import { requireGroup } from '../group/check-call.ts';
-import type { ProcessGroup } from '../group/process-group.ts';
+import { ProcessGroup } from '../group/process-group.ts';
 
 const owner = 'Mesh.create';
 
@@ -82,4 +82,16 @@ export class Mesh<Axis extends string = string> {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** A group as it is, or the one along an axis of a mesh. Throws a RooflineError, in the name of `caller`, for anything else. */
+export function groupAlong(caller: string, ranks: Mesh | ProcessGroup, axis: string): ProcessGroup {
+  if (ranks instanceof ProcessGroup) return ranks;
+  if (ranks instanceof Mesh && ranks.has(axis)) return ranks.along(axis);
+  throw new RooflineError(
+    'ARGUMENT',
+    ranks instanceof Mesh
+      ? `${caller}: the mesh has the axes ${Object.keys(ranks.axes).join(', ')}; name one of them ${axis}.`
+      : `${caller}: takes a Mesh or a ProcessGroup, not ${describeValue(ranks)}.`,
+  );
 }

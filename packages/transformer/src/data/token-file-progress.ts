@@ -19,7 +19,7 @@ const jobBytes = 16;
 /** Where each field lies; the checksum of all before it is the last one, and zeros fill the rest. */
 const at = { job: 8, length: 24, place: 32, checksum: 40, ownChecksum: 44 };
 
-/** The bytes by which jobs are told apart. */
+/** The bytes that identify a job. */
 export function digestOf(job: unknown): Uint8Array {
   return createHash('sha256').update(JSON.stringify(job)).digest().subarray(0, jobBytes);
 }

@@ -13,7 +13,7 @@ export function windowOfConfig(
 ): Pick<ModelConfig, 'slidingWindow' | 'fullAttentionLayers'> {
   const layers = given.count('num_hidden_layers');
   const types = layerTypes(given, layers);
-  // Read in any case, so that it is not told as one that makes no difference.
+  // Always read, so that it is not reported as a field without effect.
   const fullLayers = given.has('max_window_layers') ? given.value('max_window_layers') : usual.fullLayers;
   const isOn = modelType === 'mistral' || given.flag('use_sliding_window', false);
   const isOff = given.has('sliding_window') && given.value('sliding_window') === undefined;

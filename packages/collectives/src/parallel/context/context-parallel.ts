@@ -16,9 +16,9 @@ import {
   slice,
 } from '@roofline/tensor-core';
 import { CollectiveError } from '../../errors.ts';
-import { ProcessGroup } from '../../group/process-group.ts';
+import type { ProcessGroup } from '../../group/process-group.ts';
 import { allGather } from '../../ops/gather-scatter.ts';
-import { Mesh } from '../mesh.ts';
+import { type Mesh, groupAlong } from '../mesh.ts';
 import type { DividableModel } from '../tensor/dividable-model.ts';
 import { type AttentionParts, plainAttentionParts } from './attention-parts.ts';
 import { contextLoss } from './context-loss.ts';
@@ -212,23 +212,12 @@ export function contextParallel(
       'OPTION',
       `${owner}: parts must have forward and backward, as flashAttentionParts, not ${describeValue(parts)}.`,
     );
-  return new ContextParallel(contextGroupOf(mesh), parts);
+  return new ContextParallel(groupAlong(owner, mesh, 'context'), parts);
 }
 
 function checkEven(length: number): void {
   if (length % 2 === 0) return;
   throw new ShapeError(
     `${owner}: ${length} tokens of a rank are not two chunks; divide sequences by shardOf().`,
-  );
-}
-
-function contextGroupOf(mesh: Mesh | ProcessGroup): ProcessGroup {
-  if (mesh instanceof ProcessGroup) return mesh;
-  if (mesh instanceof Mesh && mesh.has('context')) return mesh.along('context');
-  throw new RooflineError(
-    'ARGUMENT',
-    mesh instanceof Mesh
-      ? `${owner}: the mesh has the axes ${Object.keys(mesh.axes).join(', ')}; name one of them context.`
-      : `${owner}: takes a Mesh or a ProcessGroup, not ${describeValue(mesh)}.`,
   );
 }

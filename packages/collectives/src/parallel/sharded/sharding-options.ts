@@ -51,7 +51,7 @@ export interface ShardingGroups {
   readonly shard: ProcessGroup;
   /** Those that hold the same shard; null for none. */
   readonly replicate: ProcessGroup | null;
-  /** What one after the other joins all that have the same parameters: one group, or one of each axis beside `tensor`. */
+  /** The groups that together join all ranks with the same parameters: one, or one for each axis other than `tensor`. */
   readonly joined: readonly ProcessGroup[];
 }
 

@@ -1,14 +1,6 @@
-import {
-  RooflineError,
-  type Tensor,
-  add,
-  cast,
-  dependOn,
-  describeValue,
-  reshape,
-} from '@roofline/tensor-core';
-import { ProcessGroup } from '../../group/process-group.ts';
-import { Mesh } from '../mesh.ts';
+import { RooflineError, type Tensor, add, cast, dependOn, reshape } from '@roofline/tensor-core';
+import type { ProcessGroup } from '../../group/process-group.ts';
+import { Mesh, groupAlong } from '../mesh.ts';
 import {
   type DividableLinear,
   type DividableModel,
@@ -54,7 +46,7 @@ export function parallelize<Model extends DividableModel>(
   model: Model,
   mesh: Mesh | ProcessGroup,
 ): TensorParallel<Model> {
-  const group = tensorGroupOf(mesh);
+  const group = groupAlong(owner, mesh, 'tensor');
   checkDividable(model, group.size);
   if (isDivided(model)) throw new RooflineError('PARAMETERS', `${owner}: the model is divided already.`);
   // What fullyShard() puts in the place of a module's own.
@@ -177,15 +169,4 @@ function withParameters<Layer extends object, Result>(
   } finally {
     Object.assign(layer, own);
   }
-}
-
-function tensorGroupOf(mesh: Mesh | ProcessGroup): ProcessGroup {
-  if (mesh instanceof ProcessGroup) return mesh;
-  if (mesh instanceof Mesh && mesh.has('tensor')) return mesh.along('tensor');
-  throw new RooflineError(
-    'ARGUMENT',
-    mesh instanceof Mesh
-      ? `${owner}: the mesh has the axes ${Object.keys(mesh.axes).join(', ')}; name one of them tensor.`
-      : `${owner}: takes a Mesh or a ProcessGroup, not ${describeValue(mesh)}.`,
-  );
 }
