@@ -73,13 +73,21 @@ function fillOnHost<A extends GeneratorState>(
   transform: RandomDefinition<A>['transform'],
 ): void {
   const key = halvesOf(attributes.seed);
-  const words = new Uint32Array(hostBlock);
-  const values = new Float64Array(hostBlock);
+  const words = new Uint32Array(Math.min(hostBlock, roundUp(data.length)));
+  const values = new Float64Array(words.length);
   for (let start = 0; start < data.length; start += hostBlock) {
-    philox(words, attributes.offset + start / 4, key);
-    transform(words, values, attributes);
-    store(values.subarray(0, data.length - start), data, dtype, start);
+    // Not more than are wanted: most tensors are smaller than a block.
+    const count = Math.min(hostBlock, data.length - start);
+    const block = words.subarray(0, roundUp(count));
+    philox(block, attributes.offset + start / 4, key);
+    transform(block, values, attributes);
+    store(values.subarray(0, count), data, dtype, start);
   }
+}
+
+/** Words come by four. */
+function roundUp(count: number): number {
+  return 4 * Math.ceil(count / 4);
 }
 
 function store(values: Float64Array, data: TypedArray, dtype: DType, start: number): void {

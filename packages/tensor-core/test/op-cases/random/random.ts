@@ -132,6 +132,17 @@ export function describeRandom(open: OpenDevice): void {
     },
   );
 
+  it.each([1, 3, 4, 5, 4095, 4097, 8193])('gives the same first %i, however many are asked for', (asked) => {
+    const draws: ((shape: number[]) => Tensor)[] = [
+      ...(['float64', 'float32', 'bfloat16'] as const).map((dtype) => (shape: number[]) => {
+        return randn(shape, { ...device(), dtype, seed: 7 });
+      }),
+      (shape) => randint(0, 99, shape, { ...device(), dtype: 'int64', seed: 7 }),
+    ];
+    for (const draw of draws)
+      expect(drawn(() => draw([asked]))).toEqual(drawn(() => draw([9000])).slice(0, asked));
+  });
+
   it('gives every device the same integers', () => {
     for (const [low, high] of [
       [0, 50257],
