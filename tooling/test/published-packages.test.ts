@@ -32,7 +32,7 @@ const usesOfTensors = `
   // @ts-expect-error: a tensor is no text.
   export const text: string = tensor([1, 2]);
   export const gpus: (() => Gpu)[] = [openGpu, openEmulatedGpu, () => cudaDevice(openEmulatedDevice())];
-  export const all = [nearestOf, CudaGraph];`;
+  export const parts = [nearestOf, CudaGraph];`;
 
 const addition = `import { tensor, add } from '@roofline/tensor-core';
   console.log(add(tensor([1, 2]), 1).toFlatArray().join());`;
@@ -180,32 +180,35 @@ describe('the packages that it published', () => {
     expect(records).not.toMatch(/dist\/[\w-]+\.js:\d/);
   });
 
-  // Each alone, without Node's types, and with a library that is older than what the packages were built with.
-  it.each(
-    importable.flatMap((name) => [
-      { name, module: 'nodenext', moduleResolution: 'nodenext' },
-      { name, module: 'esnext', moduleResolution: 'bundler' },
-    ]),
-  )('$name has types that a strict project can use, by $moduleResolution', async ({ name, ...modules }) => {
-    writeFileSync(
-      join(project, 'use.ts'),
-      `import * as whole from '${name}';
-       export const names = Object.keys(whole);
-       ${name === '@roofline/tensor-core' ? usesOfTensors : ''}`,
-    );
-    const compilerOptions = {
-      ...modules,
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      noUncheckedIndexedAccess: true,
-      skipLibCheck: false,
-      target: 'es2022',
-      noEmit: true,
-      types: [],
-    };
-    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['use.ts'] }));
-    await run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.json'], project);
-  });
+  const nodenext = { module: 'nodenext', moduleResolution: 'nodenext' };
+  const bundler = { module: 'esnext', moduleResolution: 'bundler' };
+
+  // Without Node's types, and with a library that is older than what the packages were built with. Alone no package has
+  // types that another one brings.
+  it.each([...importable.map((name) => ({ names: [name], ...nodenext })), { names: importable, ...bundler }])(
+    '$names: types that a strict project can use, by $moduleResolution',
+    async ({ names, ...modules }) => {
+      const whole = names.map((name, i) => `import * as whole${i} from '${name}';`);
+      writeFileSync(
+        join(project, 'use.ts'),
+        `${whole.join('\n')}
+       export const all = [${names.map((_, i) => `whole${i}`).join()}].map(Object.keys);
+       ${names.includes('@roofline/tensor-core') ? usesOfTensors : ''}`,
+      );
+      const compilerOptions = {
+        ...modules,
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true,
+        skipLibCheck: false,
+        target: 'es2022',
+        noEmit: true,
+        types: [],
+      };
+      writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['use.ts'] }));
+      await run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.json'], project);
+    },
+  );
 
   it('have a roofline command that works there', async () => {
     expect(await run(join(project, 'node_modules/.bin/roofline'), ['--help'], project)).toContain(

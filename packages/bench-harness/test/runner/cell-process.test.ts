@@ -52,5 +52,5 @@ it.runIf(process.platform === 'linux').each([
   cell.stdin!.write(`${JSON.stringify(jobOf(body))}\n`);
   await expect.poll(() => livingOf([cell.pid!]), { timeout: 60_000 }).toContain('sleep');
   cell.stdio[descriptor]!.destroy();
-  await expect.poll(() => livingOf([cell.pid!]), { timeout: 10_000, interval: 20 }).toEqual([]);
+  await expect.poll(() => livingOf([cell.pid!]), { timeout: 30_000, interval: 20 }).toEqual([]);
 });

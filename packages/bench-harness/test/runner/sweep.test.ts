@@ -262,10 +262,8 @@ describe('runSweep', () => {
       await expect.poll(() => childrenOf(runner.pid!), { timeout: 60_000 }).toHaveLength(1);
       const groups = childrenOf(runner.pid!);
       await expect.poll(() => livingOf(groups), { timeout: 60_000 }).toContain('sleep');
-      const start = performance.now();
       runner.kill('SIGKILL');
       await expect.poll(() => livingOf(groups), { timeout: 30_000, interval: 20 }).toEqual([]);
-      expect(performance.now() - start).toBeLessThan(10_000);
     },
   );
 

@@ -3,6 +3,9 @@ import type { Told } from '../support/kill-ranks.ts';
 import { glooNote, hasGloo, runRanks, withRanks } from '../support/run-ranks.ts';
 import { freePort } from '../support/free-port.ts';
 
+/** Some milliseconds on an idle machine, where what it bounds would take 20 s or more if it waited for the other rank. */
+const soonMs = 10_000;
+
 const isEverySuccessful = async (fault: string, size: number) => {
   const results = await runRanks('faults', size, [fault]);
   for (const { code, stdout, stderr } of results)
@@ -76,7 +79,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
         const { code, stdout } = await first!.result;
         const exitMs = Date.now() - Number(/exits (\d+)/.exec(stdout)![1]);
         expect(code).toBe(7);
-        expect(exitMs).toBeLessThan(1500);
+        expect(exitMs).toBeLessThan(soonMs);
       },
       ['exits'],
     );
@@ -103,7 +106,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
             const told = JSON.parse(stdout.split('\n')[1]!) as Told;
             expect(told).toMatchObject({ op: 'allReduce', rank, peers: [victim] });
             expect(told.message).toContain(`rank ${victim} is gone`);
-            expect(told.atMs - killedMs).toBeLessThan(1000);
+            expect(told.atMs - killedMs).toBeLessThan(soonMs);
             // A call after that fails with the same words, which the script prints if not.
             expect(stdout).not.toContain('later');
             expect(code).toBe(1);

@@ -12,7 +12,8 @@ import { hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 
 const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 const note = tellsLiving ? '' : ' (skipped: only Linux shows what lives)';
-const limitMs = 2000;
+/** A second or two on an idle machine. Without a lifeline they would live for the minute of test/ranks/outlives.ts. */
+const limitMs = 20_000;
 const markName = 'ROOFLINE_TEST_MARK';
 
 /** Starts two ranks that would live for a minute, in a state of test/ranks/outlives.ts. */
@@ -29,12 +30,10 @@ function startLauncher(state: string): { launcher: ChildProcess; living: () => s
 
 async function kill(launcher: ChildProcess, living: () => string[]): Promise<void> {
   launcher.kill('SIGKILL');
-  const startMs = performance.now();
-  await expect.poll(living, { timeout: 3 * limitMs, interval: 20 }).toEqual([]);
-  expect(performance.now() - startMs).toBeLessThan(limitMs);
+  await expect.poll(living, { timeout: limitMs, interval: 20 }).toEqual([]);
 }
 
-describe.runIf(tellsLiving)(`of a launcher that was killed nothing is left 2 s later${note}`, () => {
+describe.runIf(tellsLiving)(`of a launcher that was killed nothing is left soon after${note}`, () => {
   it.each<readonly [string, number]>([
     ['waits', 2],
     ['spins', 2],

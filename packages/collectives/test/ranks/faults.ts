@@ -115,7 +115,7 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     const waitedMs = performance.now() - startMs;
     deepStrictEqual([error.op, error.rank, error.peers], ['allReduce', group.rank, [1]]);
     match(error.message, /rank 1 did not come in time/);
-    ok(waitedMs > timeoutMs - 300 && waitedMs < timeoutMs + 3000, `waited ${waitedMs} ms`);
+    ok(waitedMs > timeoutMs - 300 && waitedMs < 2 * timeoutMs, `waited ${waitedMs} ms`);
     await sleep(2 * timeoutMs + 1000 - waitedMs);
   },
 
@@ -134,7 +134,7 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     const group = await initProcessGroup({ backend: 'gloo' });
     stillWorks(group);
     if (group.rank === 1) {
-      await sleep(3000);
+      await sleep(20_000);
       process.exit(0);
     }
     const x = ones([1000]);
@@ -237,7 +237,7 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     ok(error instanceof CollectiveError);
     deepStrictEqual([error.op, error.peers], [call, [1]]);
     match(error.message, /rank 1 is gone/);
-    ok(performance.now() - startMs < 10_000, 'well within the timeout');
+    ok(performance.now() - startMs < 25_000, 'within the timeout');
     group.dispose();
   },
 
