@@ -15,7 +15,7 @@ import {
   checkGenerator,
   defaultGenerator,
 } from '../../tensor/random/generator.ts';
-import { halvesOf, philox } from '../../tensor/random/philox.ts';
+import { halvesOf, philox, wordsFor } from '../../tensor/random/philox.ts';
 import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { view } from '../shape/views.ts';
@@ -103,11 +103,11 @@ function dropOnHost(x: HostArray, y: HostArray, attributes: DropoutAttributes): 
   // Products of float32 numbers are rounded once, as on a GPU.
   const scale = values instanceof Float32Array ? Math.fround(scaleOf(attributes)) : scaleOf(attributes);
   const key = halvesOf(attributes.seed);
-  const words = new Uint32Array(hostBlock);
-  const products = values instanceof Float32Array ? new Float32Array(hostBlock) : new Float64Array(hostBlock);
+  const words = new Uint32Array(Math.min(hostBlock, wordsFor(values.length)));
+  const products = new (values instanceof Float32Array ? Float32Array : Float64Array)(words.length);
   for (let start = 0; start < values.length; start += hostBlock) {
-    philox(words, attributes.offset + start / 4, key);
     const count = Math.min(hostBlock, values.length - start);
+    philox(words.subarray(0, wordsFor(count)), attributes.offset + start / 4, key);
     for (let i = 0; i < count; i++) products[i] = values[start + i]! * (words[i]! >= threshold ? scale : 0);
     const target = y.data.subarray(start, start + count);
     storeNumbers({ ...y, data: target }, products.subarray(0, count));

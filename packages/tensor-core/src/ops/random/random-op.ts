@@ -4,7 +4,7 @@ import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import type { GeneratorState } from '../../tensor/random/generator.ts';
-import { halvesOf, philox } from '../../tensor/random/philox.ts';
+import { halvesOf, philox, wordsFor } from '../../tensor/random/philox.ts';
 import type { DType, TypedArray } from '../../base/dtype.ts';
 import { toBits16 } from '../../base/float16.ts';
 import { type KernelParameters, type KernelVariants, kernelVariants } from '@roofline/cuda';
@@ -73,21 +73,16 @@ function fillOnHost<A extends GeneratorState>(
   transform: RandomDefinition<A>['transform'],
 ): void {
   const key = halvesOf(attributes.seed);
-  const words = new Uint32Array(Math.min(hostBlock, roundUp(data.length)));
+  const words = new Uint32Array(Math.min(hostBlock, wordsFor(data.length)));
   const values = new Float64Array(words.length);
   for (let start = 0; start < data.length; start += hostBlock) {
     // Not more than are wanted: most tensors are smaller than a block.
     const count = Math.min(hostBlock, data.length - start);
-    const block = words.subarray(0, roundUp(count));
+    const block = words.subarray(0, wordsFor(count));
     philox(block, attributes.offset + start / 4, key);
     transform(block, values, attributes);
     store(values.subarray(0, count), data, dtype, start);
   }
-}
-
-/** Words come by four. */
-function roundUp(count: number): number {
-  return 4 * Math.ceil(count / 4);
 }
 
 function store(values: Float64Array, data: TypedArray, dtype: DType, start: number): void {

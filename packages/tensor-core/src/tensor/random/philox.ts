@@ -19,6 +19,11 @@ export function halvesOf(value: number): Halves {
   return { low: value >>> 0, high: Math.floor(value / 2 ** 32) >>> 0 };
 }
 
+/** How many words are drawn for so many elements: they come by four. */
+export function wordsFor(elements: number): number {
+  return 4 * Math.ceil(elements / 4);
+}
+
 /** Fills `words`, whose length must be a multiple of four: four for each counter from `counter` on. */
 export function philox(words: Uint32Array, counter: number, { low: key0, high: key1 }: Halves): void {
   for (let i = 0; i < words.length; i += 4, counter++) {
