@@ -47,7 +47,7 @@ beforeAll(async () => {
   await workspace.raiseVersions();
   await workspace.publish();
   released = [...new Map(registry.published.map((each) => [each.name, each])).values()];
-}, 600_000);
+});
 
 afterAll(async () => {
   await registry[Symbol.asyncDispose]();
@@ -85,7 +85,7 @@ it('a project installs the packages of a clone as the README says, without a reg
   await run('sh', ['-c', `${command} --no-audit --no-fund --prefer-offline`], project);
   expect(await run('node', ['--input-type=module', '--eval', addition], project)).toBe('2,3\n');
   expect(await run('npx', ['roofline', '--help'], project)).toContain('npx roofline <command>');
-}, 600_000);
+});
 
 describe('a release', () => {
   it('publishes every package, packed by pnpm', () => {
@@ -143,7 +143,7 @@ describe('the packages that it published', () => {
   beforeAll(async () => {
     project = emptyProject('project');
     await npmInstall(project, ...importable);
-  }, 600_000);
+  });
 
   it('run no install script but that of koffi, which looks for its binary, and fetch one ONNX Runtime', () => {
     const lock = JSON.parse(readFileSync(join(project, 'node_modules/.package-lock.json'), 'utf8')) as {
@@ -260,7 +260,7 @@ describe('a later release', () => {
     expect(Object.keys(later)).toEqual([optim]);
     const wanted = { ...versionsOf(released.filter(({ name }) => importable.includes(name))), ...later };
     expect(await chosen(wanted)).toEqual(wanted);
-  }, 600_000);
+  });
 
   /** Training steps that need every package that has tensor-core as a peer. */
   const example = `
@@ -292,7 +292,7 @@ describe('a later release', () => {
       const project = await install(mix);
       expect(await run('node', ['--input-type=module', '--eval', example], project)).toBe('true\n');
     }
-  }, 600_000);
+  });
 
   /** The lowest tensor-core that all dependants accept: of this registry, or a tarball of what was released before. */
   async function lowestAccepted(): Promise<string> {
@@ -318,5 +318,5 @@ describe('a later release', () => {
       const mix = { [core]: version, [optim]: widened! };
       expect(await chosen(mix)).toEqual(mix);
     }
-  }, 600_000);
+  });
 });

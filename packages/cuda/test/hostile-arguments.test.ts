@@ -194,6 +194,6 @@ const methods: HostileTable = {
 
 const classes = { Gpu, GpuMemory, CudaStream, CudaEvent, MemoryPool, PinnedMemory };
 
-describe.skipIf(!hostCompilerVersion())('a GPU', { timeout: 300_000 }, () =>
+describe.skipIf(!hostCompilerVersion())('a GPU', () =>
   describeHostileMethods(classes, methods, host.RooflineError),
 );

@@ -14,7 +14,7 @@ describe('on the CPU', () => {
   describeCompiledSteps(device('cpu'));
 });
 
-describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () => {
   const emulated = openEmulatedDevice();
   describeUpdates(emulated);
   describeLifetimes(emulated);

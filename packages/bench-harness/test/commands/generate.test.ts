@@ -24,7 +24,7 @@ function saveModel(folder: string, vocabularySize: number): void {
   savePretrained(model, folder);
 }
 
-describe('roofline generate', { timeout: 120_000 }, () => {
+describe('roofline generate', () => {
   it('writes what a training on a tokenizer learnt, by that tokenizer', async () => {
     const at = (name: string) => join(folder, name);
     const folder = folderWith(byteLevel(patterns.gpt2));

@@ -142,7 +142,6 @@ describe('roofline tokenize', () => {
 
   it.skipIf(process.platform === 'win32')(
     'that is killed leaves the file before, and begins anew with a word about it',
-    { timeout: 120_000 },
     async () => {
       const at = texts();
       await runMain(['tokenize', at('b.txt'), '--out', at('data.bin')]);
@@ -168,7 +167,6 @@ describe('roofline tokenize', () => {
 
   it.skipIf(process.platform === 'win32').each([1, 2])(
     'that is killed at any moment goes on from there, on %i threads',
-    { timeout: 300_000 },
     async (threads) => {
       const at = texts();
       mkdirSync(at('model'));

@@ -39,7 +39,7 @@ const lossesIn = (folder: string) =>
     .map(({ step, loss, learningRate }) => [step, loss, learningRate]);
 const checkpointsIn = (folder: string) => readdirSync(folder).filter((name) => name.endsWith('.safetensors'));
 
-describe('roofline train', { timeout: 300_000 }, () => {
+describe('roofline train', () => {
   it('trains, logs, evaluates, saves, and goes on to the last bit', async () => {
     const at = place();
     const words = ['--steps', '12', '--eval-every', '5', '--save-every', '5', '--accumulate', '2', '--json'];
@@ -230,7 +230,7 @@ describe('roofline train', { timeout: 300_000 }, () => {
   });
 });
 
-describe('roofline generate', { timeout: 300_000 }, () => {
+describe('roofline generate', () => {
   it('goes on with a prompt, the same for a seed', async () => {
     const at = place();
     await runCli(begin(at, 'a', '--steps', '150', '--lr', '1e-2', '--save-every', '0'));

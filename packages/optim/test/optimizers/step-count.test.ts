@@ -100,6 +100,6 @@ describe('on the CPU', () => {
   });
 });
 
-describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () => {
   describeCounts(openEmulatedDevice());
 });

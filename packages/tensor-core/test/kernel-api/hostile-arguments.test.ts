@@ -44,6 +44,6 @@ const methods: HostileTable = {
 };
 
 // What it has of `Gpu`, the tests of `@roofline/cuda` hold.
-describe.skipIf(!hostCompilerVersion())('a GPU', { timeout: 300_000 }, () =>
+describe.skipIf(!hostCompilerVersion())('a GPU', () =>
   describeHostileMethods({ CudaDevice }, methods, t.RooflineError),
 );

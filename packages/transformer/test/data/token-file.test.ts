@@ -233,7 +233,7 @@ async function writingTo(target: string): Promise<ChildProcess> {
   return child;
 }
 
-describe.skipIf(process.platform === 'win32')('a writer that is killed', { timeout: 120_000 }, () => {
+describe.skipIf(process.platform === 'win32')('a writer that is killed', () => {
   it.each(['no file', 'a file'])(
     'leaves %s where there was one, and the next begins anew and says so',
     async (before) => {

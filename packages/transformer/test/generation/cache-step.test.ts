@@ -165,7 +165,7 @@ describe('generate with compile', () => {
   });
 });
 
-describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () => {
   it('gives the tokens of the CPU by one graph', () => {
     const there = toyModel({ device: openEmulatedDevice() });
     const options = { temperature: 0, maxNewTokens: 12, windowStride: 4 };

@@ -187,19 +187,15 @@ describe('generate with its cache', () => {
   });
 });
 
-describe.skipIf(!hostCompilerVersion())(
-  'generate on the emulated GPU (needs g++)',
-  { timeout: 300_000 },
-  () => {
-    it('gives the tokens of the CPU, with its cache and without', () => {
-      const there = toyModel({ device: openEmulatedDevice() });
-      const options = { temperature: 0, maxNewTokens: 12, windowStride: 4 };
-      const expected = generate(model, [1, 2, 3], options);
-      expect(generate(there, [1, 2, 3], options)).toEqual(expected);
-      expect(generate(there, [1, 2, 3], { ...options, useCache: false })).toEqual(expected);
-    });
-  },
-);
+describe.skipIf(!hostCompilerVersion())('generate on the emulated GPU (needs g++)', () => {
+  it('gives the tokens of the CPU, with its cache and without', () => {
+    const there = toyModel({ device: openEmulatedDevice() });
+    const options = { temperature: 0, maxNewTokens: 12, windowStride: 4 };
+    const expected = generate(model, [1, 2, 3], options);
+    expect(generate(there, [1, 2, 3], options)).toEqual(expected);
+    expect(generate(there, [1, 2, 3], { ...options, useCache: false })).toEqual(expected);
+  });
+});
 
 /** FLOPs of the matrix products that the model runs for each token. */
 function flopsOfSteps(model: TransformerLM, prompt: readonly number[], options: GenerateOptions): number[] {

@@ -86,19 +86,15 @@ describe.each(devices)('recompute on %s', (_, open, isThere) => {
       return outcomes;
     });
 
-  it.skipIf(!isThere).each(policies)(
-    '%s repeats dropout, to the last bit',
-    { timeout: 300_000 },
-    (policy) => {
-      for (const execution of ['eager', 'compiled'] as const) {
-        const outcomes = [policy, 'none' as const].map((recompute) => {
-          seedDefault();
-          return run(recompute, execution);
-        });
-        expect(outcomes[0]).toEqual(outcomes[1]);
-      }
-    },
-  );
+  it.skipIf(!isThere).each(policies)('%s repeats dropout, to the last bit', (policy) => {
+    for (const execution of ['eager', 'compiled'] as const) {
+      const outcomes = [policy, 'none' as const].map((recompute) => {
+        seedDefault();
+        return run(recompute, execution);
+      });
+      expect(outcomes[0]).toEqual(outcomes[1]);
+    }
+  });
 });
 
 /** Attention's dropout draws from the default generator. */

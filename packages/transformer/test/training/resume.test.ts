@@ -129,7 +129,7 @@ function describeResuming(at: Device): void {
 
 describe('a training with dropout that was stopped', () => {
   describe('on the CPU', () => describeResuming(device('cpu')));
-  describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () =>
+  describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () =>
     describeResuming(openEmulatedDevice()),
   );
 });

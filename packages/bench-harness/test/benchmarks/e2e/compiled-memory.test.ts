@@ -116,7 +116,7 @@ describe('8 billion parameters and 32,768 tokens on one GPU', () => {
       .peakAllocatedBytes /
     2 ** 30;
 
-  it('take 118 GiB, of which the masters and moments are 91', { timeout: 60_000 }, () => {
+  it('take 118 GiB, of which the masters and moments are 91', () => {
     const parameters = countParameters({ ...presets['8b'], contextLength: 32_768 });
     expect((12 * parameters) / 2 ** 30).toBeCloseTo(90.82, 1);
     const within = gibibytes({ recompute: 'attention-kept', memoryBudget: '118GiB' });
@@ -125,7 +125,7 @@ describe('8 billion parameters and 32,768 tokens on one GPU', () => {
     expect(gibibytes({ recompute: 'block', memoryBudget: '118GiB' })).toBeLessThanOrEqual(118);
   });
 
-  it('fit an H200 in the first, eager, call', { timeout: 60_000 }, () => {
+  it('fit an H200 in the first, eager, call', () => {
     // Where all gradients are there, before the optimizer runs.
     for (const recompute of ['block', 'attention-kept'])
       expect(gibibytes({ recompute }, 'eager')).toBeLessThan(131);

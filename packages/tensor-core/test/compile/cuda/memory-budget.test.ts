@@ -59,7 +59,7 @@ function runs(device: Device, dtype: t.DType, options: CompileOptions, learns = 
 
 const given = (dtype: t.DType) => t.byteSize(dtype) * (depth * width * width + rows * width);
 
-describe.skipIf(!hostCompilerVersion())('a memoryBudget on the emulated GPU', { timeout: 300_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('a memoryBudget on the emulated GPU', () => {
   const device = openEmulatedDevice();
   const settings = (['float32', 'float64', 'bfloat16', 'float16'] as const).flatMap((dtype) => [
     [dtype, false] as const,

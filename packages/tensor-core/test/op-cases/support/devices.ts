@@ -9,7 +9,7 @@ let emulated: Device | null = null;
 export function describeOnDevices(body: (open: () => Device) => void): void {
   describe('on the CPU', () => body(() => device('cpu')));
   // Compiling a kernel takes the host's compiler a second, once per machine.
-  describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_000 }, () =>
+  describe.skipIf(!hostCompilerVersion())('on the emulated GPU', () =>
     body(() => (emulated ??= openEmulatedDevice())),
   );
 }

@@ -46,7 +46,7 @@ function describeValues(at: Device): void {
 
 describe('the first value beyond a dtype', () => {
   describe('on the CPU', () => describeValues(device('cpu')));
-  describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () =>
+  describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () =>
     describeValues(openEmulatedDevice()),
   );
 

@@ -150,7 +150,7 @@ function describeStates(device: t.Device): void {
 
 describe('the state of a generator', () => {
   describe('on the CPU', () => describeStates(t.device('cpu')));
-  describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () =>
+  describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () =>
     describeStates(openEmulatedDevice()),
   );
 

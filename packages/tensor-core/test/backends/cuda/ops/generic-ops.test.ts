@@ -4,7 +4,7 @@ import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 // Only in float32, because each kernel takes the host's compiler a second, once per machine; a GPU runs all dtypes.
-describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('on the emulated GPU', () => {
   const emulated = openEmulatedDevice();
   const open = () => emulated;
 

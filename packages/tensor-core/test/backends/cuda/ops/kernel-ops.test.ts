@@ -24,7 +24,7 @@ import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 // One dtype, because each variant of a kernel takes the host's compiler a second; a GPU runs them all.
 const dtypes: readonly DType[] = ['float32'];
 
-describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('on the emulated GPU', () => {
   const emulated = openEmulatedDevice();
   const open = () => emulated;
 
