@@ -28,7 +28,8 @@ export const planCommand = defineCommand({
       describe: 'A model of Hugging Face instead: folder, or file of its config.json',
     },
     context: { ...count('context', 'Tokens of a sequence'), default: '8192' },
-    batch: { ...count('batch', 'Sequences for each GPU'), default: '1' },
+    batch: { ...count('batch', 'Sequences for each GPU'), defaultDescription: '1' },
+    sequences: count('sequences', 'Sequences of the whole step instead, which may be fewer than GPUs'),
     gpus: { ...count('gpus', 'GPUs to divide a step over'), default: '8' },
     'nodes-of': count('nodes-of', 'GPUs of a node; all are in one if not given'),
     link: rate('link', 'B/s', 'What each GPU sends to other nodes, as 50GB/s'),
@@ -83,6 +84,10 @@ export const planCommand = defineCommand({
       'a report with plots up to 16,384 GPUs',
     ],
     [
+      'roofline plan --size 8b --context 131072 --sequences 1 --gpus 8 --recompute block --logits chunked',
+      'one sequence that no GPU has room for',
+    ],
+    [
       'roofline plan --size xl --context 512 --batch 4 --gpus 2 --records results/e2e,results/allreduce',
       'of your own records',
     ],
@@ -96,7 +101,8 @@ export const planCommand = defineCommand({
     const { boundTable, layoutTable, memoryTable } = await import('../plan/report/tables.ts');
     const models = await chooseModels(args, '8b');
     if (models.length > 1) throw new UsageError('`roofline plan` plans for one size at a time.');
-    const { gpus, context, batch, dtype, attention, execution, recompute, logits, link = null } = args;
+    const { gpus, context, dtype, attention, execution, recompute, logits, link = null } = args;
+    const batch = batchOf(args);
     const { machine, records, peak, copy, memory } = args;
     const plan = planOf(await chooseMachine(machine, records), {
       ...{ model: models[0]!, gpus, context, batch, dtype, attention, execution, recompute, logits },
@@ -119,3 +125,16 @@ export const planCommand = defineCommand({
     return EXIT.ok;
   },
 });
+
+/** Sequences for each GPU. */
+function batchOf({
+  batch,
+  sequences,
+  gpus,
+}: Record<'batch' | 'sequences', number | undefined> & { gpus: number }) {
+  if (sequences === undefined) return batch ?? 1;
+  if (batch === undefined) return sequences / gpus;
+  throw new UsageError(
+    '--batch and --sequences both say how many sequences a step has; leave one of them out.',
+  );
+}

@@ -4,6 +4,7 @@ import {
   dataParallel,
   fullySharded,
   hybridSharded,
+  sequencesDivided,
   shardedTensor,
   tensorParallel,
   zero1,
@@ -38,8 +39,9 @@ export function besideMeasured(machine: Machine): PredictedStep[] {
     const plan = planStep(
       { machine, links, calibration, interference },
       layout,
-      { ...measured, recompute: 'none' },
-      layout.replicate > 1 || layout.tensor === 1
+      // Ranks that divide sequences have the same ones.
+      { ...measured, batch: measured.batch / layout.context, recompute: 'none' },
+      layout.replicate > 1 || layout.tensor * layout.context === 1
         ? { calls: Math.max(1, reductions), hides: !['naive', 'flat'].includes(reduction) }
         : undefined,
     );
@@ -52,6 +54,7 @@ function layoutOf({ ranks, reduction, optimizer }: MeasuredStep): Layout {
   if (reduction === 'hybrid') return hybridSharded(2, ranks / 2);
   if (reduction === 'tensor') return tensorParallel(ranks);
   if (reduction === 'fsdp-tensor') return shardedTensor(ranks / 2, 2);
+  if (reduction === 'fsdp-context') return sequencesDivided(ranks);
   return optimizer === 'sharded' ? zero1(ranks) : dataParallel(ranks);
 }
 

@@ -17,7 +17,7 @@ export function planAt(
   scaling: Scaling,
 ): StepPlan | null {
   const grown = resized(layout, gpus);
-  if (grown === null || obstacleOf(grown, setting.shape) !== null) return null;
+  if (grown === null || obstacleOf(grown, setting) !== null) return null;
   const batch = scaling === 'batch of each' ? setting.batch : (setting.batch * ranksOf(layout)) / gpus;
   return planStep(planner, grown, { ...setting, batch });
 }

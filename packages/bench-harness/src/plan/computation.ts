@@ -92,7 +92,10 @@ function attentionCeiling({ attention }: Machine, headDimension: number, dtype: 
     .at(0);
 }
 
-/** Milliseconds of one rank's phases without communication; a layer's overhead is a third forward's, as its kernels are. */
+/**
+ * Milliseconds of one rank's phases without communication, and of attention in them; a layer's overhead is a third forward's, as its
+ * kernels are.
+ */
 export function computationTimes(
   machine: Machine,
   setting: Pick<StepSetting, 'shape' | 'dtype'>,
@@ -105,5 +108,6 @@ export function computationTimes(
     forwardMs: overheadMs / 3 + time(work.forward),
     backwardMs: (2 * overheadMs) / 3 + time(work.backward),
     optimizerMs: time(work.optimizer),
+    attentionMs: { forward: time(work.attention.forward), backward: time(work.attention.backward) },
   };
 }

@@ -20,7 +20,7 @@ export interface Span {
 
 export function spanOf(layout: Layout, axis: Axis, { perNode }: Links): Span {
   const { tensor, shard } = layout;
-  const between = { tensor: 1, shard: tensor, replicate: tensor * shard }[axis];
+  const between = { tensor: 1, context: tensor, shard: tensor, replicate: tensor * shard }[axis];
   const ranks = layout[axis];
   return { ranks, perNode: Math.max(1, Math.min(ranks, Math.floor(perNode / between))) };
 }
@@ -28,7 +28,8 @@ export function spanOf(layout: Layout, axis: Axis, { perNode }: Links): Span {
 /**
  * Milliseconds of a collective of `bytes`, as nccl-tests counts them: α for a call, which grows with the logarithm of the
  * ranks as in trees, and the bytes that each link carries. All ranks of a node send to others at once, so that a group with
- * k of them there has k times what one sends.
+ * k of them there has k times what one sends. Neighbours that send to one another, as in a ring, are two for each link: one of a node
+ * sends to another.
  */
 export function collectiveMs(
   op: CollectiveOp,
@@ -40,11 +41,12 @@ export function collectiveMs(
   const { inside, outsideBytesPerSecond } = links;
   const fit = fitFor(ranks, inside);
   const isOutside = ranks > perNode && outsideBytesPerSecond !== null;
+  const isOfPairs = op === 'sendrecv';
   const busBytesPerSecond = Math.min(
     fit?.busOfOp[op] ?? fit?.busBytesPerSecond ?? Infinity,
-    isOutside ? perNode * outsideBytesPerSecond : Infinity,
+    isOutside ? (isOfPairs ? 1 : perNode) * outsideBytesPerSecond : Infinity,
   );
-  const latencyMs = fit ? (fit.latencyMs * Math.log2(ranks)) / Math.log2(fit.ranks) : 0;
+  const latencyMs = fit ? (fit.latencyMs * Math.log2(isOfPairs ? 2 : ranks)) / Math.log2(fit.ranks) : 0;
   return latencyMs + (1000 * bytes * factsOf[op].busFactor(ranks)) / busBytesPerSecond;
 }
 

@@ -5,7 +5,7 @@ import { countedBytes } from '../benchmarks/allreduce/operations.ts';
 import { collectiveCell } from '../benchmarks/allreduce/parameters.ts';
 import { mainOf, sidesOf } from '../benchmarks/allreduce/report/measured.ts';
 import { collectiveResult } from '../benchmarks/allreduce/result.ts';
-import { contextRanksOf, type DdpCell, ddpCell } from '../benchmarks/ddp/parameters.ts';
+import { type DdpCell, ddpCell } from '../benchmarks/ddp/parameters.ts';
 import { ddpResult } from '../benchmarks/ddp/result.ts';
 import { flashResult } from '../benchmarks/flash/result.ts';
 import { e2eCell, type E2eCell } from '../benchmarks/e2e/parameters.ts';
@@ -134,8 +134,7 @@ function savesMemory({ recompute, logits, memoryBudget }: StepCell): boolean {
 
 function dataParallelSteps(record: CellRecord): MeasuredStep[] {
   const { cell, result } = read(record, { name: 'ddp', cell: ddpCell, result: ddpResult });
-  // No layout that is planned divides sequences.
-  if (savesMemory(cell) || contextRanksOf(cell) > 1) return [];
+  if (savesMemory(cell)) return [];
   const { times, memory, bucketBytes } = result;
   const { optimizer, worldSize: ranks, mode } = cell;
   const { localMs, synchronizedMs, optimizerMs } = times;

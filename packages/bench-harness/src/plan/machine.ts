@@ -19,7 +19,7 @@ const milliseconds = z.number().nonnegative();
 const measuredStep = z.strictObject({
   ...{ size: z.string(), shape: modelShape, context: count, batch: count },
   ...{ dtype: z.enum(dtypes), attention: z.enum(modelAttentions), execution: z.enum(executions) },
-  /** Each with `batch` sequences. */
+  /** Each with `batch` sequences; of `fsdp-context`, which divides them, all of them together. */
   ranks: count,
   /** Ranks whose processors are the same, as those of one CPU: such steps say nothing of a rank that has one to itself. */
   sharing: count,

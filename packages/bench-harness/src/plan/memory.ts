@@ -1,5 +1,12 @@
 import type { Layout } from './layout.ts';
-import { elementBytes, FLOAT32_BYTES, layerWidths, parameterUnits, type StepSetting } from './setting.ts';
+import {
+  elementBytes,
+  FLOAT32_BYTES,
+  layerWidths,
+  parameterUnits,
+  type StepSetting,
+  withCopies,
+} from './setting.ts';
 
 /** `linearCrossEntropy` makes about so many bytes of logits at a time. */
 const CHUNK_BYTES = 2 ** 30;
@@ -11,27 +18,29 @@ const CHUNK_BYTES = 2 ** 30;
  */
 export function memoryOf(
   layout: Layout,
-  setting: StepSetting,
+  asked: StepSetting,
   gradientsStay = layout.replicate * layout.shard > 1,
 ) {
   const { tensor, shard, replicate, shardsMoments } = layout;
+  const setting = withCopies(asked, tensor);
   const units = parameterUnits(setting);
   const held = units.total / (tensor * shard);
   const weights = FLOAT32_BYTES * held;
   const moments = (2 * FLOAT32_BYTES * held) / (shardsMoments ? replicate : 1);
   const casts = setting.dtype === 'float32' || shard > 1 ? 0 : elementBytes(setting.dtype) * held;
   const { activations, logits } = activationBytes(layout, setting);
-  const buffers = bufferBytes(layout, setting);
+  const [gathered, ring] = [gatheredBytes(layout, setting), ringBytes(layout, setting)];
   const gradients = goByUnits(layout, setting) ? (FLOAT32_BYTES * units.layer) / (tensor * shard) : weights;
-  const passing = casts + activations + logits;
+  // Logits are gone before attention has its gradients.
+  const passing = casts + activations + Math.max(logits, ring);
   const most =
     gradientsStay || goByUnits(layout, setting) ? gradients + passing : Math.max(gradients, passing);
   return {
     // Parameters are float32; casts their copies in the dtype of the products, kept from forward to backward, where sharded ones are
-    // gathered anew; buffers what is gathered, or waits to be reduced.
-    ...{ weights, casts, gradients, moments, activations, logits, buffers },
+    // gathered anew; buffers what is gathered, waits to be reduced or goes around a ring.
+    ...{ weights, casts, gradients, moments, activations, logits, buffers: gathered + ring },
     /** The most at once: gradients that come while activations go do not add up. */
-    peak: weights + moments + buffers + most,
+    peak: weights + moments + gathered + most,
   };
 }
 
@@ -43,22 +52,24 @@ function goByUnits({ shard }: Layout, { execution }: StepSetting): boolean {
 /**
  * What forward saves for backward: of a token and layer both norms' inputs, in float32, or where parameters are sharded, which are
  * gathered in the dtype of the products, in that; in it both norms' outputs, queries, keys, values, merged heads, and what the
- * feed-forward network keeps (SwiGLU three of its width); plain attention its weights, flash a float32 for each head. Of what is
- * made again, the layer's input and one layer whole. Logits in the dtype of the products, and once more in float32; chunks of them
+ * feed-forward network keeps (SwiGLU three of its width); plain attention its weights, flash a float32 for each head, a ring two. Of
+ * what is made again, the layer's input and one layer whole; what attention gave a ring keeps for each part of the keys, as many as ranks
+ * for the last rank, which sees all of them. Logits in the dtype of the products, and once more in float32; chunks of them
  * take no more than so much. What tensor parallel ranks gather they keep: both norms' outputs and the last one's of all their tokens.
  */
-function activationBytes({ shard, tensor }: Layout, setting: StepSetting) {
+function activationBytes({ shard, tensor, context: ring }: Layout, setting: StepSetting) {
   const { shape, context, batch, dtype, attention, recompute, logits: mode = 'whole' } = setting;
   const { modelDimension: d, feedForwardDimension: ff, layers, heads, vocabularySize } = shape;
   const bytes = elementBytes(dtype);
   const tokens = batch * context;
-  const attended = attention === 'plain' ? heads * context * bytes : heads * FLOAT32_BYTES;
+  const ofRows = heads * FLOAT32_BYTES * (ring > 1 ? 2 : 1);
+  const attended = attention === 'plain' && ring === 1 ? heads * context * bytes : ofRows;
   const { queries, keys, hidden, normed } = layerWidths(shape);
   const unturned = normed ? queries + keys : 0;
   const input = d * (shard > 1 ? bytes : FLOAT32_BYTES);
   const layer =
     (2 * tensor * d + 2 * queries + 2 * keys + unturned + hidden * ff) * bytes + 2 * input + attended;
-  const kept = { block: input, 'attention-kept': input + queries * bytes + heads * FLOAT32_BYTES };
+  const kept = { block: input, 'attention-kept': input + ring * (queries * bytes + ofRows) };
   const ofLayers = recompute === 'none' ? layers * layer : layers * kept[recompute] + layer;
   const end = d * (FLOAT32_BYTES + tensor * bytes);
   const logits = tokens * vocabularySize * (bytes + FLOAT32_BYTES);
@@ -72,7 +83,7 @@ function activationBytes({ shard, tensor }: Layout, setting: StepSetting) {
  * Two neighbouring units whole, in the dtype of the products and as float32 gradients, of which a program has one; activations of a
  * tensor group.
  */
-function bufferBytes(layout: Layout, setting: StepSetting): number {
+function gatheredBytes(layout: Layout, setting: StepSetting): number {
   const { tensor, shard } = layout;
   const { shape, dtype, batch, context } = setting;
   const bytes = elementBytes(dtype);
@@ -87,4 +98,19 @@ function bufferBytes(layout: Layout, setting: StepSetting): number {
       : 0;
   const gathered = tensor > 1 ? 2 * batch * context * tensor * shape.modelDimension * bytes : 0;
   return whole / tensor + gathered;
+}
+
+/**
+ * What the backward pass of ring attention has beyond what the feed-forward network has given back by then: the gradient of the
+ * output and, in float32, three of the queries, of the keys and of the values: those so far, those of the part, and their sum.
+ * Separate ops have weights and their gradients besides, of which a rank's own keys have most.
+ */
+function ringBytes({ context: ranks }: Layout, { shape, dtype, attention, batch, context }: StepSetting) {
+  if (ranks === 1) return 0;
+  const { queries, keys, hidden } = layerWidths(shape);
+  const bytes = elementBytes(dtype);
+  const scores = attention === 'plain' ? (shape.heads * context) / ranks : 0;
+  const numbers = 3 * (queries + 2 * keys) + 2 * scores;
+  const back = hidden * shape.feedForwardDimension * bytes;
+  return batch * context * Math.max(0, queries * bytes + FLOAT32_BYTES * numbers - back);
 }

@@ -4,8 +4,8 @@ import { ranksOf, type Layout } from './layout.ts';
 import { collectiveMs, spanOf, type Links } from './links.ts';
 import { interferenceOf, type Machine } from './machine.ts';
 import { memoryOf } from './memory.ts';
-import { parameterUnits, type StepSetting } from './setting.ts';
-import { stepWork } from './step-work.ts';
+import { parameterUnits, type StepSetting, withCopies } from './setting.ts';
+import { stepWork, wholeStepWork } from './step-work.ts';
 import { trafficOf, type Reduction, type Traffic } from './traffic.ts';
 
 /** What a plan is made with. */
@@ -56,17 +56,24 @@ export function planStep(
   reduction?: Reduction,
 ): StepPlan {
   const { machine, calibration } = planner;
-  const held = parameterUnits(setting).total / (layout.tensor * layout.shard);
+  const ofRanks = withCopies(setting, layout.tensor);
+  const held = parameterUnits(ofRanks).total / (layout.tensor * layout.shard);
   const updated = held / (layout.shardsMoments ? layout.replicate : 1);
-  const work = stepWork(setting, { cast: held, updated });
-  const computation = computationTimes(machine, setting, work, calibration);
+  const work = stepWork(ofRanks, { cast: held, updated, contextRanks: layout.context });
+  const computation = computationTimes(machine, ofRanks, work, calibration);
   const { forwardMs, backwardMs, optimizerMs } = computation;
   const computationMs = forwardMs + backwardMs + optimizerMs;
   const traffic = trafficOf(layout, setting, reduction).map((each) => timed(each, layout, planner.links));
   const communicationMs = sum(traffic, 'timeMs');
+  const { attentionMs } = computation;
+  // Forward, keys of others go beside the parts of attention but the last; backward their gradients go beside that too.
+  const besideRing = {
+    forward: attentionMs.forward * (1 - 1 / layout.context),
+    backward: attentionMs.backward,
+  };
   const exposedMs =
-    exposed(traffic, 'forward', forwardMs, planner.interference) +
-    exposed(traffic, 'backward', backwardMs, planner.interference) +
+    exposed(traffic, 'forward', forwardMs, planner.interference, besideRing.forward) +
+    exposed(traffic, 'backward', backwardMs, planner.interference, besideRing.backward) +
     exposed(traffic, 'optimizer', 0, planner.interference);
   const stepMs = computationMs + exposedMs;
   const memory = memoryOf(
@@ -78,7 +85,7 @@ export function planStep(
   return {
     ...{ layout, computation, computationMs, traffic, communicationMs, exposedMs, stepMs },
     ...{ sentBytes: sum(traffic, 'sentBytes'), memory, fits: memory.peak <= machine.memoryBytes },
-    utilization: work.modelFlops / ((stepMs / 1000) * peakFlops),
+    utilization: wholeStepWork(setting).modelFlops / ((stepMs / 1000) * peakFlops),
     isBoundByComputation: communicationMs <= forwardMs + backwardMs,
   };
 }
@@ -97,14 +104,15 @@ function timed(traffic: Traffic, layout: Layout, links: Links): TimedTraffic {
 }
 
 /**
- * What the communication of a phase adds to its computation: all that cannot hide, the first of the calls that can, of the
- * others what they slow computation by, or what is left of them when it has ended.
+ * What the communication of a phase adds to its computation: all that cannot hide, what a ring takes longer than `besideRingMs` of
+ * attention, the first of the calls that can hide, of the others what they slow computation by, or what is left of them when it has ended.
  */
 function exposed(
   all: readonly TimedTraffic[],
   phase: Traffic['phase'],
   computationMs: number,
   interference: number,
+  besideRingMs = 0,
 ): number {
   const traffic = all.filter((each) => each.phase === phase);
   const open = sum(
@@ -112,9 +120,14 @@ function exposed(
     'timeMs',
   );
   const hiding = traffic.filter(({ hides }) => hides);
-  const hidingMs = sum(hiding, 'timeMs');
-  const firstMs = hiding.length === 0 ? 0 : Math.max(...hiding.map(({ timeMs, calls }) => timeMs / calls));
-  return open + Math.max(firstMs + interference * (hidingMs - firstMs), hidingMs - computationMs);
+  const isOfRing = ({ op }: Traffic) => op === 'sendrecv';
+  const leftOfRingMs = Math.max(0, sum(hiding.filter(isOfRing), 'timeMs') - besideRingMs);
+  const hidingMs = sum(hiding, 'timeMs') - leftOfRingMs;
+  const others = hiding.filter((each) => !isOfRing(each));
+  const firstMs = Math.max(0, ...others.map(({ timeMs, calls }) => timeMs / calls));
+  return (
+    open + leftOfRingMs + Math.max(firstMs + interference * (hidingMs - firstMs), hidingMs - computationMs)
+  );
 }
 
 function sum<Key extends string>(items: readonly Readonly<Record<Key, number>>[], key: Key): number {

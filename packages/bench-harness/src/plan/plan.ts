@@ -3,7 +3,7 @@ import type { NamedModel } from '../model/shape.ts';
 import { besideMeasured, type PredictedStep } from './beside-measured.ts';
 import { leastTokens, mostGpus } from './bound.ts';
 import { calibrate } from './computation.ts';
-import { layoutsOf, obstacleOf, ranksOf, type Layout } from './layout.ts';
+import { type Layout, batchObstacle, layoutsOf, obstacleOf, ranksOf } from './layout.ts';
 import type { Links } from './links.ts';
 import { linkFits, type Machine } from './machine.ts';
 import { plannerOf, planStep, type Planner, type StepPlan } from './plan-step.ts';
@@ -58,7 +58,7 @@ export function planOf(machine: Machine, request: PlanRequest): Plan {
   const calibration = calibrate(machine, setting);
   const planner = plannerOf(withGiven(machine, request), linksOf(machine, request), calibration);
   const planned = layoutsOf(gpus, perNode).map((layout): PlannedLayout => {
-    const obstacle = obstacleOf(layout, model.shape);
+    const obstacle = obstacleOf(layout, setting) ?? batchObstacle(layout, setting);
     if (obstacle !== null) return { layout, obstacle };
     return {
       layout,
@@ -121,7 +121,7 @@ function boundOf(planner: Planner, layout: Layout, setting: StepSetting) {
   };
 }
 
-/** Of the layouts that shard and are tensor parallel too, only the best. */
+/** Of the layouts that shard and are tensor parallel too, only the best, and so of those that divide sequences. */
 function bestFirst(planned: readonly PlannedLayout[]): PlannedLayout[] {
   const sorted = planned.toSorted((a, b) => {
     if (a.obstacle !== null || b.obstacle !== null)
@@ -130,6 +130,9 @@ function bestFirst(planned: readonly PlannedLayout[]): PlannedLayout[] {
     return a.step.fits ? a.step.stepMs - b.step.stepMs : a.step.memory.peak - b.step.memory.peak;
   });
   const isJoint = ({ layout: { shard, tensor } }: PlannedLayout) => shard > 1 && tensor > 1;
-  const best = sorted.find(isJoint);
-  return sorted.filter((each) => !isJoint(each) || each === best);
+  const isRing = ({ layout: { context } }: PlannedLayout) => context > 1;
+  return [isJoint, isRing].reduce((left, isOfKind) => {
+    const best = left.find(isOfKind);
+    return left.filter((each) => !isOfKind(each) || each === best);
+  }, sorted);
 }

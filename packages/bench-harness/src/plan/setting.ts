@@ -10,7 +10,7 @@ export interface StepSetting {
   readonly shape: ModelShape;
   /** Tokens of a sequence. */
   readonly context: number;
-  /** Sequences for each device; on paper also parts of one. */
+  /** Sequences for each device, or the part of one where they are fewer than devices; on paper any part. */
   readonly batch: number;
   readonly dtype: BenchmarkDType;
   readonly attention: ModelAttention;
@@ -22,6 +22,13 @@ export interface StepSetting {
 
 export const FLOAT32_BYTES = 4;
 export const elementBytes = (dtype: BenchmarkDType) => (dtype === 'float32' ? FLOAT32_BYTES : 2);
+
+/** The step as tensor parallel ranks have it: fewer heads of keys and values than ranks are there once for each of them. */
+export function withCopies(setting: StepSetting, tensor: number): StepSetting {
+  const { shape } = setting;
+  const { heads, keyValueHeads = heads } = shape;
+  return keyValueHeads >= tensor ? setting : { ...setting, shape: { ...shape, keyValueHeads: tensor } };
+}
 
 /** Parameters of a model by the units that are gathered together: embedding, each layer, and the head. */
 export function parameterUnits({ shape, context }: Pick<StepSetting, 'shape' | 'context'>) {
@@ -40,6 +47,7 @@ export function layerWidths(shape: ModelShape) {
   const shapes = new Map(shapesWithOneLayer(shape, 1));
   const rowsOf = (name: string) => shapes.get(`layers.0.attn.${name}.weight`)![0]!;
   const products = [...shapes].filter(([name, { length }]) => name.startsWith('layers.') && length === 2);
+  const ofKeys = [...shapes].filter(([name]) => /attn\.[kv]_proj\./.test(name));
   return {
     // Of all heads, values having as many as keys; and of one head.
     ...{ queries: rowsOf('q_proj'), keys: rowsOf('k_proj'), head: rowsOf('q_proj') / shape.heads },
@@ -47,6 +55,8 @@ export function layerWidths(shape: ModelShape) {
     hidden: shapes.has('layers.0.ffn.w3.weight') ? 3 : 2,
     /** Whether queries and keys pass norms. */
     normed: shapes.has('layers.0.attn.q_norm.weight'),
+    /** Parameters of the projections of keys and values, one by one. */
+    ofKeys: ofKeys.map(([, sizes]) => sizes.reduce((product, size) => product * size, 1)),
     /** Weights of a layer's products. */
     weights: products.reduce((sum, [, [rows, columns]]) => sum + rows! * columns!, 0),
   };

@@ -1,13 +1,20 @@
 import type { CollectiveOp } from '../benchmarks/allreduce/operations.ts';
 import type { Axis, Layout } from './layout.ts';
-import { elementBytes, FLOAT32_BYTES, parameterUnits, type StepSetting } from './setting.ts';
+import {
+  elementBytes,
+  FLOAT32_BYTES,
+  layerWidths,
+  parameterUnits,
+  type StepSetting,
+  withCopies,
+} from './setting.ts';
 
 /** DistributedDataParallel's buckets. */
 const BUCKET_BYTES = 25 * 2 ** 20;
 
 /** Calls of one kind in a step. */
 export interface Traffic {
-  readonly what: 'gradients' | 'parameters' | 'activations';
+  readonly what: 'gradients' | 'parameters' | 'activations' | 'keys and values';
   readonly op: CollectiveOp;
   readonly axis: Axis;
   /** Of one call, as nccl-tests counts them. */
@@ -26,10 +33,13 @@ export interface Reduction {
 
 /** What the ranks of a layout send one another in a step. */
 export function trafficOf(layout: Layout, setting: StepSetting, reduction?: Reduction): Traffic[] {
+  const ofRanks = withCopies(setting, layout.tensor);
   const traffic = [
-    ...shardTraffic(layout, setting),
-    ...replicaTraffic(layout, setting, reduction),
+    ...shardTraffic(layout, ofRanks),
+    ...replicaTraffic(layout, ofRanks, reduction),
     ...tensorTraffic(layout, setting),
+    ...copiesTraffic(layout, setting),
+    ...ringTraffic(layout, setting),
   ];
   return traffic.filter(({ axis }) => layout[axis] > 1);
 }
@@ -101,5 +111,39 @@ function tensorTraffic(layout: Layout, { shape, context, batch, dtype, recompute
     calls('reducescatter', 'backward', inLayers + 1 + again),
     calls('allgather', 'backward', 1, embedded),
     { ...ofNorms, what: 'gradients' },
+  ];
+}
+
+/** Where several ranks have a head of keys and values alike, the gradients of all heads are summed, those of each parameter at once. */
+function copiesTraffic({ tensor, shard }: Layout, setting: StepSetting): Traffic[] {
+  const { shape, dtype } = setting;
+  if (withCopies(setting, tensor) === setting) return [];
+  const { ofKeys } = layerWidths(shape);
+  // Sharded parameters are in the dtype of the products, and so are their gradients until they are reduced.
+  const bytes = shard > 1 ? elementBytes(dtype) : FLOAT32_BYTES;
+  return ofKeys.map((size) => ({
+    ...{ what: 'gradients', op: 'allreduce', axis: 'tensor', bytes: bytes * size, calls: shape.layers },
+    ...{ phase: 'backward', hides: true },
+  }));
+}
+
+/**
+ * Of n ranks that share sequences each passes on keys and values n - 1 times, while it attends to those that it has; so it does in the
+ * backward pass, and once more where layers are made again, whatever is kept of them. Their gradients, in float32, follow n times, the
+ * last time to where they belong, with no attention left. The loss's count of its targets, a single number, is left out.
+ */
+function ringTraffic({ context: ranks }: Layout, setting: StepSetting): Traffic[] {
+  const { shape, context, batch, dtype, recompute } = setting;
+  const { layers } = shape;
+  const numbers = 2 * batch * context * layerWidths(shape).keys;
+  const shared = { axis: 'context', what: 'keys and values', op: 'sendrecv', hides: true } as const;
+  const keys = { ...shared, bytes: numbers * elementBytes(dtype) };
+  const gradients = { ...shared, bytes: numbers * FLOAT32_BYTES, phase: 'backward' } as const;
+  const passes = layers * (ranks - 1);
+  return [
+    { ...keys, phase: 'forward', calls: passes },
+    { ...keys, phase: 'backward', calls: (recompute === 'none' ? 1 : 2) * passes },
+    { ...gradients, what: 'gradients', calls: passes },
+    { ...gradients, what: 'gradients', calls: layers, hides: false },
   ];
 }

@@ -66,13 +66,23 @@ describe('roofline plan', () => {
     expect(exitCode).toBe(0);
     const layouts = JSON.parse(stdout).layouts as { name: string; obstacle?: string | null }[];
     expect(layouts.map(({ name }) => name)).toContain('fully sharded');
-    expect(stdout).toContain('2 heads of keys and values cannot be divided by 4');
+    // Of four ranks two each share a head of keys.
+    expect(layouts.find(({ name }) => name === 'tensor parallel')).not.toHaveProperty('obstacle');
     expect((await runMain([...model, '--size', '8b'])).stderr).toContain(
       '--model and --size both say which model',
     );
   });
 
+  it('plans for a sequence that all GPUs share', async () => {
+    const line = 'plan --size 8b --context 131072 --sequences 1 --gpus 8 --recompute block --logits chunked';
+    const { exitCode, stdout } = await runMain(line.split(' '));
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('1 × 131072 tokens for all');
+    expect(stdout).toContain('The fastest that fits is sharded, sequences divided');
+  });
+
   it.each([
+    ['plan --batch 2 --sequences 8', '--batch and --sequences both say how many sequences a step has'],
     ['plan --gpus 16 --nodes-of 8', 'say what each of them sends there by --link'],
     ['plan --size small,medium', 'one size at a time'],
     ['plan --link 50', '--link wants a number of B/s, such as 50GB/s, not '],

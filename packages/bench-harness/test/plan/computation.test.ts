@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/errors.ts';
 import { calibrate, computationTimes } from '../../src/plan/computation.ts';
 import { stepWork, wholeStepWork } from '../../src/plan/step-work.ts';
+import { withCopies } from '../../src/plan/setting.ts';
 import { measuredStep, parameters, setting, toyMachine } from './toy-machine.ts';
 
 const [tokens, d, ff, layers, vocabulary, context] = [16, 16, 32, 2, 1000, 8];
@@ -41,6 +42,30 @@ describe('the work of a step', () => {
     expect(block.backward.flops - none.backward.flops).toBe(layerFlops);
     expect([block.backward.attended, kept.backward.attended]).toEqual([attended, 0]);
     expect(block.modelFlops).toBe(none.modelFlops);
+  });
+
+  it('is as much of flash attention where sequences are divided, and fewer scores of plain attention', () => {
+    const of = (attention: 'flash' | 'plain', contextRanks: number) =>
+      stepWork({ ...setting, attention }, { cast: 0, updated: 0, contextRanks });
+    expect(of('flash', 4)).toEqual(of('flash', 1));
+    // Of four ranks' keys a rank's own with all of its queries, and half of the pairs with each of the others.
+    const share = (1 + 3 / 2) / 4;
+    const [whole, divided] = [of('plain', 1), of('plain', 4)];
+    expect(whole.forward.flops - divided.forward.flops).toBe((1 - share) * 2 * attended);
+    expect(whole.attention.backward.flops - divided.attention.backward.flops).toBe(
+      (1 - share) * 4 * attended,
+    );
+    const scores = 2 * tokens * layers * 4 * 4 * context;
+    expect(whole.forward.bytes - divided.forward.bytes).toBe((1 - share) * scores);
+  });
+
+  it('has the keys of heads that ranks share once for each rank', () => {
+    const grouped = { ...setting, shape: { ...setting.shape, keyValueHeads: 1 } };
+    const of = (tensor: number) => stepWork(withCopies(grouped, tensor), { cast: 0, updated: 0 });
+    const ofKeys = 2 * (d / 4) * d;
+    expect(of(4).forward.flops - of(1).forward.flops).toBe(2 * tokens * layers * 3 * ofKeys);
+    expect(of(4)).toEqual(stepWork(setting, { cast: 0, updated: 0 }));
+    expect(withCopies(setting, 4)).toBe(setting);
   });
 });
 

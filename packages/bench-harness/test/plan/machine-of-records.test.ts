@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { joinRanks } from '../../src/benchmarks/ddp/measure.ts';
+import type { RankResult } from '../../src/benchmarks/ddp/result.ts';
 import { machineOf } from '../../src/plan/machine-of-records.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
@@ -35,6 +37,22 @@ it('leaves out steps that make activations again, or logits in chunks', () => {
   const savings = [{ recompute: 'block' }, { logits: 'chunked' }, { memoryBudget: '1GiB' }] as const;
   const records = savings.map((saving) => toyRecord({ ...saving, context: 64 }));
   expect(machineOf([toyRecord(), ...records]).steps.map(({ context }) => context)).toEqual([16]);
+});
+
+it('has steps whose sequences are divided, with the batch that their ranks have together', () => {
+  const { peerAttention: _, peerExecution: __, ...cell } = toyCell;
+  const parameters = { ...cell, mode: 'fsdp-context', worldSize: 2, optimizer: 'whole' };
+  const rank: RankResult = {
+    ...{ rank: 0, bucketBytes: [8], copiedBytes: 0, parameterCount: 1000, threads: 1, coldStartMs: 1 },
+    times: { stepMs: [4], synchronizedMs: null, localMs: null, optimizerMs: [1], communicationMs: [2] },
+    memory: { beforeStepBytes: 1, afterStepBytes: 2, peakBytes: 3 },
+    ...{ profiledPass: { status: 'failed', error: 'none' }, peer: null },
+  };
+  const result = joinRanks([rank, { ...rank, rank: 1, memory: { ...rank.memory, peakBytes: 4 } }]);
+  const { steps } = machineOf([toyRecord(), toyRecord({}, { benchmark: 'ddp', parameters, result })]);
+  expect(steps[1]).toMatchObject({
+    ...{ ranks: 2, batch: toyCell.batch, reduction: 'fsdp-context', computationMs: null, peakBytes: 4 },
+  });
 });
 
 it('refuses records of several devices, of none that succeeded, without ceilings, and of another version', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { layoutsOf, ranksOf } from '../../src/plan/layout.ts';
+import { layoutsOf, ranksOf, sequencesDivided, tensorParallel } from '../../src/plan/layout.ts';
 import { memoryOf } from '../../src/plan/memory.ts';
 import { parameterUnits } from '../../src/plan/setting.ts';
 import { wholeStepWork } from '../../src/plan/step-work.ts';
@@ -54,6 +54,15 @@ describe("ZeRO's formulas, of four ranks", () => {
     expect(held('data parallel', 'compiled').activations - activations).toBe(16 * 2 * 2 * 16 * 2);
   });
 
+  it('has the heads of keys and values that ranks share once for each rank', () => {
+    const grouped = { ...setting, shape: { ...shape, keyValueHeads: 2 } };
+    const ofKeys = 2 * 2 * 8 * 16;
+    expect(parameterUnits(grouped).total).toBe(parameters - ofKeys);
+    const [two, four] = [2, 4].map((ranks) => memoryOf(tensorParallel(ranks), grouped));
+    expect(two!.weights).toBe((4 * (parameters - ofKeys)) / 2);
+    expect(four).toEqual(memoryOf(tensorParallel(4), setting));
+  });
+
   it('divides both by sharding and by tensor parallelism together', () => {
     const layout = layoutNamed('sharded × tensor 2', 8, 8);
     expect(ranksOf(layout)).toBe(8);
@@ -80,6 +89,37 @@ describe('activations', () => {
     expect(of({ recompute: 'block' }).activations).toBe(tokens * (2 * 4 * d + layer + end));
     const kept = 4 * d + 2 * d + 4 * heads;
     expect(of({ recompute: 'attention-kept' }).activations).toBe(tokens * (2 * kept + layer + end));
+  });
+
+  it('of a ring are two numbers for each row in the place of one, and for each part what is kept of attention', () => {
+    const sharded = layoutNamed('fully sharded', 4);
+    const [whole, ring] = [sharded, sequencesDivided(4)].map(
+      (layout) => (recompute: typeof setting.recompute) =>
+        memoryOf(layout, { ...setting, recompute }).activations / tokens,
+    );
+    expect(ring!('none') - whole!('none')).toBe(2 * heads * 4);
+    expect(ring!('block') - whole!('block')).toBe(heads * 4);
+    const part = d * 2 + heads * 4;
+    expect(ring!('attention-kept') - whole!('attention-kept')).toBe(
+      2 * (4 * (part + heads * 4) - part) + heads * 4,
+    );
+  });
+
+  it('of a ring have gradients besides, once those of the feed-forward network are gone', () => {
+    const [whole, ring] = [layoutNamed('fully sharded', 4), sequencesDivided(4)].map((layout) =>
+      memoryOf(layout, setting),
+    );
+    const gradients = tokens * (d * 2 + 4 * 3 * 3 * d - 3 * ff * 2);
+    expect(ring!.buffers - whole!.buffers).toBe(gradients);
+    // Less than logits, which are gone by then.
+    expect(ring!.peak - whole!.peak).toBe(ring!.activations - whole!.activations);
+    const narrow = { ...setting, shape: { ...shape, vocabularySize: 1 } };
+    const [before, after] = [layoutNamed('fully sharded', 4), sequencesDivided(4)].map((layout) =>
+      memoryOf(layout, narrow),
+    );
+    expect(after!.peak - before!.peak).toBe(
+      after!.activations - before!.activations + gradients - before!.logits,
+    );
   });
 
   it('go while gradients come, unless these stay in buckets', () => {

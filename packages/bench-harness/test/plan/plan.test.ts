@@ -42,6 +42,37 @@ describe('a plan', () => {
     expect(after).toBeCloseTo(before! / 2, 6);
   });
 
+  it('has one layout that divides sequences, the best, with the same tokens in a step as the others', () => {
+    const ring = possibleLayouts(plan).filter(({ layout }) => layout.context > 1);
+    expect(ring.map(({ layout }) => layout.name)).toEqual(['sharded, sequences over 2']);
+    const sharded = possibleLayouts(plan).find(({ layout }) => layout.name === 'fully sharded')!;
+    expect(ring[0]!.step.computationMs).toBe(sharded.step.computationMs);
+    expect(ring[0]!.step.utilization).toBeLessThan(sharded.step.utilization);
+  });
+
+  it('leaves to one sequence the layouts whose GPUs share it', () => {
+    const long = planOf(toyMachine, { ...request, gpus: 4, context: 32, batch: 1 / 4 });
+    expect(
+      possibleLayouts(long)
+        .map(({ layout }) => layout.name)
+        .toSorted(),
+    ).toEqual(['sharded, sequences divided', 'tensor parallel']);
+    const text = renderMarkdown(planReport(long, toyMachine.measuredAt));
+    expect(text).toContain('fully sharded of 4 cannot be: 1 whole sequence cannot be divided by 4.');
+    expect(text).toContain('1 × 32 tokens for all');
+    expect(text).toContain('sendrecv');
+  });
+
+  it('counts no products of shared heads as useful', () => {
+    const grouped = { ...shape, keyValueHeads: 1 };
+    const of = (name: string) =>
+      possibleLayouts(
+        planOf(toyMachine, { ...request, gpus: 2, model: { size: 'toy', shape: grouped } }),
+      ).find(({ layout }) => layout.name === name)!.step;
+    const useful = ({ utilization, stepMs }: ReturnType<typeof of>) => utilization * stepMs;
+    expect(useful(of('tensor parallel'))).toBeCloseTo(useful(of('fully sharded')), 12);
+  });
+
   it('asks for the network where there are several nodes, and for collectives where none were measured', () => {
     expect(() => planOf(toyMachine, { ...request, linkBytesPerSecond: null })).toThrow(
       '16 GPUs in nodes of 8 are connected by a network: say what each of them sends there by --link',
@@ -115,6 +146,32 @@ describe('beside what was measured', () => {
       })[1]!.plan.layout;
     expect(layoutOf({ ranks: 2, reduction: 'tensor' })).toMatchObject({ replicate: 1, shard: 1, tensor: 2 });
     expect(layoutOf({ ranks: 8, reduction: 'fsdp-tensor' })).toMatchObject({ shard: 4, tensor: 2 });
+    expect(layoutOf({ ranks: 4, reduction: 'fsdp-context' })).toMatchObject({
+      shard: 4,
+      context: 4,
+      tensor: 1,
+    });
+  });
+
+  it('ranks that divide sequences have one batch together', () => {
+    const stepOf = (ranks: number, reduction: 'fsdp' | 'fsdp-context') => {
+      const step = {
+        ...measuredStep,
+        size: 'other',
+        context: 32,
+        ranks,
+        reduction,
+        reductions: 100,
+      } as const;
+      return besideMeasured({ ...toyMachine, steps: [measuredStep, step] })[1]!.plan;
+    };
+    const [whole, divided] = [stepOf(2, 'fsdp'), stepOf(2, 'fsdp-context')];
+    expect(divided.memory.logits).toBe(whole.memory.logits / 2);
+    expect(divided.computation.attentionMs.forward).toBeCloseTo(
+      whole.computation.attentionMs.forward / 2,
+      12,
+    );
+    expect(divided.memory.gradients).toBe(whole.memory.gradients);
   });
 
   it('compiled steps of one H200, and all steps of two, are predicted within a tenth', () => {

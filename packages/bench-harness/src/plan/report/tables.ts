@@ -16,7 +16,9 @@ const bytes = (key: string, label: string, description: string) =>
 export function layoutTable(plan: Plan): Table {
   return {
     ...{ kind: 'table', id: 'layouts', title: 'Layouts, the best first' },
-    caption: settingWords(plan),
+    caption:
+      settingWords(plan) +
+      ' Every layout takes the same tokens in a step: GPUs that share layers or sequences have those of all of them together.',
     columns: [
       layoutColumn,
       ms('stepMs', 'Step', 'Computation, and what communication adds to it.'),
@@ -55,9 +57,13 @@ function settingWords({ request, setting, planner: { machine } }: Plan): string 
       ? ` in nodes of ${perNode}, ${formatNumber(linkBytesPerSecond! / 1e9)} GB/s from each to other nodes`
       : '';
   const again = recompute === 'none' ? '' : `, recomputed: ${recompute}`;
+  const tokens =
+    batch < 1
+      ? `${Math.round(batch * gpus)} × ${context} tokens for all`
+      : `${batch} × ${context} tokens for each`;
   const chunks = logits === 'chunked' ? ', logits in chunks' : '';
   return (
-    `${request.model.size} on ${gpus} × ${machine.name}${network}; ${batch} × ${context} tokens for each, ${dtype}, ` +
+    `${request.model.size} on ${gpus} × ${machine.name}${network}; ${tokens}, ${dtype}, ` +
     `${attention} attention, ${execution}${again}${chunks}.`
   );
 }
@@ -66,7 +72,9 @@ function settingWords({ request, setting, planner: { machine } }: Plan): string 
 export function memoryTable(plan: Plan): Table {
   return {
     ...{ kind: 'table', id: 'memory', title: 'Memory of one GPU' },
-    caption: `Of ${formatBytes(plan.planner.machine.memoryBytes)}. Gradients that come while activations go count once in the peak.`,
+    caption:
+      `Of ${formatBytes(plan.planner.machine.memoryBytes)}. Gradients that come while activations go count once in the peak, and so do logits, ` +
+      'which are gone before keys and values go around a ring once more.',
     columns: [
       layoutColumn,
       bytes('weights', 'Weights', 'Float32 parameters.'),
@@ -75,7 +83,7 @@ export function memoryTable(plan: Plan): Table {
       bytes('moments', 'Moments', "AdamW's two, in float32."),
       bytes('activations', 'Activations', 'What forward keeps for backward.'),
       bytes('logits', 'Logits', 'In the dtype of the products and in float32.'),
-      bytes('buffers', 'Buffers', 'What is gathered, or waits to be reduced.'),
+      bytes('buffers', 'Buffers', 'What is gathered, waits to be reduced, or goes around a ring.'),
       bytes('peak', 'Peak', 'The most at once.'),
     ],
     rows: rowsOf(plan, ({ step: { memory } }) => ({ ...memory })),
