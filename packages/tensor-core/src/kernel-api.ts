@@ -22,7 +22,7 @@ export { valueBeyond } from './ops/copy/value-beyond.ts';
 
 // For what is being compiled, or calculated again.
 export { currentTrace } from './tensor/tracing.ts';
-export { notFollowed } from './op/kept-results.ts';
+export { asOneCall, notFollowed } from './op/kept-results.ts';
 
 // The GPU behind a device or a lowering's context.
 export { cudaDevice } from './backends/cuda/cuda-device.ts';

@@ -53,8 +53,7 @@ function goByUnits({ shard }: Layout, { execution }: StepSetting): boolean {
  * What forward saves for backward: of a token and layer both norms' inputs, in float32, or where parameters are sharded, which are
  * gathered in the dtype of the products, in that; in it both norms' outputs, queries, keys, values, merged heads, and what the
  * feed-forward network keeps (SwiGLU three of its width); plain attention its weights, flash a float32 for each head, a ring two. Of
- * what is made again, the layer's input and one layer whole; what attention gave a ring keeps for each part of the keys, as many as ranks
- * for the last rank, which sees all of them. Logits in the dtype of the products, and once more in float32; chunks of them
+ * what is made again, the layer's input and one layer whole. Logits in the dtype of the products, and once more in float32; chunks of them
  * take no more than so much. What tensor parallel ranks gather they keep: both norms' outputs and the last one's of all their tokens.
  */
 function activationBytes({ shard, tensor, context: ring }: Layout, setting: StepSetting) {
@@ -69,7 +68,7 @@ function activationBytes({ shard, tensor, context: ring }: Layout, setting: Step
   const input = d * (shard > 1 ? bytes : FLOAT32_BYTES);
   const layer =
     (2 * tensor * d + 2 * queries + 2 * keys + unturned + hidden * ff) * bytes + 2 * input + attended;
-  const kept = { block: input, 'attention-kept': input + ring * (queries * bytes + ofRows) };
+  const kept = { block: input, 'attention-kept': input + queries * bytes + ofRows };
   const ofLayers = recompute === 'none' ? layers * layer : layers * kept[recompute] + layer;
   const end = d * (FLOAT32_BYTES + tensor * bytes);
   const logits = tokens * vocabularySize * (bytes + FLOAT32_BYTES);

@@ -129,7 +129,7 @@ function copiesTraffic({ tensor, shard }: Layout, setting: StepSetting): Traffic
 
 /**
  * Of n ranks that share sequences each passes on keys and values n - 1 times, while it attends to those that it has; so it does in the
- * backward pass, and once more where layers are made again, whatever is kept of them. Their gradients, in float32, follow n times, the
+ * backward pass, and once more where attention is made again. Their gradients, in float32, follow n times, the
  * last time to where they belong, with no attention left. The loss's count of its targets, a single number, is left out.
  */
 function ringTraffic({ context: ranks }: Layout, setting: StepSetting): Traffic[] {
@@ -142,7 +142,7 @@ function ringTraffic({ context: ranks }: Layout, setting: StepSetting): Traffic[
   const passes = layers * (ranks - 1);
   return [
     { ...keys, phase: 'forward', calls: passes },
-    { ...keys, phase: 'backward', calls: (recompute === 'none' ? 1 : 2) * passes },
+    { ...keys, phase: 'backward', calls: (recompute === 'block' ? 2 : 1) * passes },
     { ...gradients, what: 'gradients', calls: passes },
     { ...gradients, what: 'gradients', calls: layers, hides: false },
   ];

@@ -295,19 +295,30 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     deepStrictEqual([...sent], ['bfloat16']);
   },
 
-  /** Bytes that a rank sends: keys and values n - 1 times forward, and backward once more with their gradients n times, in float32. */
+  /**
+   * Bytes that a rank sends: keys and values n - 1 times forward, and backward once more with their gradients n times, in float32; where
+   * attention is made again n - 1 times more.
+   */
   traffic() {
-    const { context, model } = divided(config, flashAttentionParts);
-    const { ids, targets } = shardOf(context, batchOf(0));
-    let sent = 0;
-    const stop = observeOps({ before: ({ name }, [x]) => void (name === 'send' && (sent += x!.byteLength)) });
-    const loss = languageModelLoss(model, ids, targets);
-    const keys = 2 * ids.size * config.modelDimension * config.layers * Float32Array.BYTES_PER_ELEMENT;
-    deepStrictEqual(sent, (size - 1) * keys);
-    loss.backward();
-    stop();
-    deepStrictEqual(sent, (2 * (size - 1) + size) * keys);
-    model.dispose();
+    for (const [recompute, again] of [
+      ['none', 0],
+      ['attention-kept', 0],
+      ['block', 1],
+    ] as const) {
+      const { context, model } = divided(config, flashAttentionParts, { recompute });
+      const { ids, targets } = shardOf(context, batchOf(0));
+      let sent = 0;
+      const stop = observeOps({
+        before: ({ name }, [x]) => void (name === 'send' && (sent += x!.byteLength)),
+      });
+      const loss = languageModelLoss(model, ids, targets);
+      const keys = 2 * ids.size * config.modelDimension * config.layers * Float32Array.BYTES_PER_ELEMENT;
+      deepStrictEqual(sent, (size - 1) * keys);
+      loss.backward();
+      stop();
+      deepStrictEqual(sent, ((2 + again) * (size - 1) + size) * keys, recompute);
+      model.dispose();
+    }
   },
 
   /** A rank that comes late is waited for. */

@@ -1,4 +1,4 @@
-import { checkFunction } from '@roofline/cuda/host';
+import { checkFunction, checkText } from '@roofline/cuda/host';
 import { AutogradError } from '../base/errors.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
 import { currentRange } from '../tensor/ranges/range.ts';
@@ -15,6 +15,9 @@ export interface RepeatableCall {
   /** Of all its results. */
   readonly bytes: number;
 }
+
+/** What of a call's op is looked at. */
+type CalledOp = Pick<ComputeOp<never>, 'name' | 'mutates'>;
 
 /** Results of the call of this index among those of a function, and their storages' versions as they were made. */
 interface KeptCall {
@@ -43,7 +46,7 @@ export class KeptResults {
   }
 
   /** Notes a call that has run, of an op that makes its results. */
-  note({ name }: ComputeOp<never>, results: readonly Tensor[]): void {
+  note({ name }: CalledOp, results: readonly Tensor[]): void {
     const index = this.#names.push(name) - 1;
     const bytes = results.reduce((sum, { byteLength }) => sum + byteLength, 0);
     if (!this.#keeps({ op: name, range: currentRange(), bytes })) return;
@@ -78,7 +81,7 @@ export class Repeater {
   }
 
   /** The results of the next call, to be disposed of; null if they are to be made. Throws an AutogradError for another call. */
-  resultsOf({ name }: ComputeOp<never>): Tensor[] | null {
+  resultsOf({ name }: CalledOp): Tensor[] | null {
     const index = this.#next++;
     if (this.#names[index] !== name) {
       throw new AutogradError(
@@ -131,13 +134,24 @@ export function notFollowed<T>(fn: () => T): T {
   }
 }
 
+/**
+ * Runs `fn`, whose calls `selectiveCheckpoint` sees as one of the name `name`: it keeps all that `fn` returns, and then does not run it
+ * again, or nothing that is made inside. For results that are small where those of the single calls are not. `fn` returns new tensors,
+ * as many in each run. Throws what `fn` throws, and a RooflineError (code ARGUMENT) for a name that is no text or no function.
+ */
+export function asOneCall(name: string, fn: () => Tensor[]): Tensor[] {
+  checkText('asOneCall', 'the name', name);
+  checkFunction('asOneCall', 'what it runs', fn);
+  return areResultsFollowed() ? keptOrMade({ name }, () => notFollowed(fn)) : fn();
+}
+
 /** Whether results of calls are being kept or repeated, so that each must be seen. */
 export function areResultsFollowed(): boolean {
   return innermost !== null;
 }
 
 /** The results of a call of `op`: those kept of an earlier run, or what `run` makes, which may be kept for a later one. */
-export function keptOrMade(op: ComputeOp<never>, run: () => Tensor[]): Tensor[] {
+export function keptOrMade(op: CalledOp, run: () => Tensor[]): Tensor[] {
   if (op.mutates) return run();
   const keepers: KeptResults[] = [];
   let frame: Frame | null = innermost;

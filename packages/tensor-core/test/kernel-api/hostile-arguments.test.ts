@@ -22,6 +22,7 @@ const table: HostileTable = {
   rowPlan: launching,
   sameShape: exempt('is asked about the shapes of tensors, which are right'),
   currentTrace: exempt('takes nothing'),
+  asOneCall: { args: () => ['name', () => []], legal: { 0: 'a', 1: 'fn' } },
   notFollowed: { args: () => [() => 1], legal: { 0: 'fn' } },
   shareMemory: exempt('is asked about tensors, which are right'),
   valueBeyond: exempt('is asked about tensors, which are right'),

@@ -17,8 +17,8 @@ export const recomputePolicies = ['none', 'block', 'attention-kept', 'recursive'
  * - `block`: each block, of which only the input is kept. One more forward pass of the blocks.
  * - a number: as many blocks together, so that fewer inputs are kept and more activations made again at a time. With n blocks, √n
  *   keep the least (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
- * - `attention-kept`: each block but its attention, whose output (and log-sum-exp) is small and dear. Of `flashAttention` and
- *   `plainAttention`.
+ * - `attention-kept`: each block but its attention, whose output (and log-sum-exp) is small and dear. Of `flashAttention`,
+ *   `plainAttention` and what `contextParallel` of @roofline/collectives attends with.
  * - `recursive`: halves of halves (section 4.3 of that paper): log₂ n inputs are kept, and each block is made again up to log₂ n times.
  */
 export type RecomputePolicy = (typeof recomputePolicies)[number] | number;
@@ -87,7 +87,8 @@ function recursively(blocks: readonly Block[], x: Tensor): Tensor {
 const valuesRange = 'attention.values';
 
 function isAttention({ op, range }: RepeatableCall): boolean {
-  return op === 'flashAttention' || (op === 'matmul' && range.at(-1) === valuesRange);
+  const isWhole = op === 'flashAttention' || op === 'ringAttention';
+  return isWhole || (op === 'matmul' && range.at(-1) === valuesRange);
 }
 
 function keepingAttention(fn: Block, x: Tensor): Tensor {
@@ -97,7 +98,7 @@ function keepingAttention(fn: Block, x: Tensor): Tensor {
   output.dispose();
   throw new RooflineError(
     'OPTION',
-    "TransformerLM: recompute 'attention-kept' finds no attention whose output it could keep: it knows flashAttention and " +
-      "plainAttention; take 'block'.",
+    "TransformerLM: recompute 'attention-kept' finds no attention whose output it could keep: it knows flashAttention, " +
+      "plainAttention and contextParallel()'s; take 'block'.",
   );
 }

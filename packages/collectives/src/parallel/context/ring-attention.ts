@@ -10,12 +10,15 @@ import {
   stack,
   zerosLike,
 } from '@roofline/tensor-core';
+import { asOneCall } from '@roofline/tensor-core/kernel-api';
 import type { ProcessGroup } from '../../group/process-group.ts';
 import { type AttentionPart, type AttentionParts, joinParts, wideDType } from './attention-parts.ts';
 import { Ring } from './ring.ts';
 
 type Triple = readonly [q: Tensor, k: Tensor, v: Tensor];
 type Halves<T> = readonly [first: T, second: T];
+
+const name = 'ringAttention';
 
 /** The dimension of queries and keys. */
 const tokens = 2;
@@ -34,12 +37,15 @@ export function ringAttention(
   scale: number,
 ): (q: Tensor, k: Tensor, v: Tensor) => Tensor {
   return defineFunction<Tensor>({
-    name: 'ringAttention',
+    name,
     forward({ save }, q, k, v) {
-      const { output: wide, largest, sum } = attend(group, parts, scale, [q!, k!, v!]);
-      const output = cast(wide, q!.dtype);
-      save(q!, k!, v!, output, largest, sum);
-      return output;
+      // Recomputation keeps this, and not what each part of the keys gave.
+      const [output, largest, sum] = asOneCall(name, () => {
+        const joined = attend(group, parts, scale, [q!, k!, v!]);
+        return [cast(joined.output, q!.dtype), joined.largest, joined.sum];
+      });
+      save(q!, k!, v!, output!, largest!, sum!);
+      return output!;
     },
     backward({ saved }, gradient) {
       if (gradient === null) return [null, null, null];
