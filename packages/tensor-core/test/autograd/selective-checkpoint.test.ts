@@ -217,6 +217,8 @@ describe('selectiveCheckpoint', () => {
       const y = t.dropout(t.matmul(x, a!), { p: 0.5 });
       return t.add(t.exp(y), t.uniform([3, 4]));
     };
+    const before = t.defaultGenerator.stateDict();
+    stops.push(() => t.defaultGenerator.loadStateDict(before));
     const run = (layer: Layer) => {
       t.defaultGenerator.manualSeed(5);
       const { gradients } = gradientsOf((x, w) => t.add(layer(x, w), t.mul(layer(x, w), 2)));
