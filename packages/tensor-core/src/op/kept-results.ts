@@ -1,6 +1,7 @@
 import { checkFunction, checkText } from '@roofline/cuda/host';
 import { AutogradError } from '../base/errors.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
+import { type Draw, recordDraws } from '../tensor/random/draw.ts';
 import { currentRange } from '../tensor/ranges/range.ts';
 import { keep } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
@@ -137,12 +138,22 @@ export function notFollowed<T>(fn: () => T): T {
 /**
  * Runs `fn`, whose calls `selectiveCheckpoint` sees as one of the name `name`: it keeps all that `fn` returns, and then does not run it
  * again, or nothing that is made inside. For results that are small where those of the single calls are not. `fn` returns new tensors,
- * as many in each run. Throws what `fn` throws, and a RooflineError (code ARGUMENT) for a name that is no text or no function.
+ * as many in each run, and writes to no others. Throws what `fn` throws, a RooflineError (code ARGUMENT) for a name that is no text or
+ * no function, and an AutogradError in a checkpoint where `fn` draws random numbers, which a run without it would give to others.
  */
 export function asOneCall(name: string, fn: () => Tensor[]): Tensor[] {
   checkText('asOneCall', 'the name', name);
   checkFunction('asOneCall', 'what it runs', fn);
-  return areResultsFollowed() ? keptOrMade({ name }, () => notFollowed(fn)) : fn();
+  return areResultsFollowed() ? keptOrMade({ name }, () => notFollowed(() => withoutDraws(name, fn))) : fn();
+}
+
+function withoutDraws<T>(name: string, fn: () => T): T {
+  const draws: Draw[] = [];
+  const result = recordDraws(draws, fn);
+  if (draws.length === 0) return result;
+  throw new AutogradError(
+    `asOneCall: ${name} draws random numbers, and would not where it is kept; draw them outside, and give it the tensors.`,
+  );
 }
 
 /** Whether results of calls are being kept or repeated, so that each must be seen. */

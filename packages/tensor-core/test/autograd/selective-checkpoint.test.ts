@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { RepeatableCall, Tensor } from '../../src/index.ts';
-import { asOneCall } from '../../src/kernel-api.ts';
 
 const cpu = t.device('cpu');
 const random = (shape: number[], seed: number, dtype: t.DType = 'float32') =>
@@ -82,63 +81,6 @@ describe('selectiveCheckpoint', () => {
     expect(count(products!, 'matmul')).toBe(count(plain!, 'matmul'));
     expect(count(products!, 'exp')).toBe(count(plain!, 'exp') + 1);
     expect(all).toEqual(plain);
-  });
-
-  it('sees what runs as one call as one, keeps all of it or nothing, and asks about nothing inside', () => {
-    // By other ops than a product in a sum: of twice as many numbers as the result has.
-    const doubled = (x: Tensor) =>
-      asOneCall('doubled', () => [t.sum(t.stack([t.exp(x), t.exp(x)]), { dims: 0 }), t.sum(x)])[0]!;
-    const outer = t.defineFunction<Tensor>({
-      name: 'doubledExp',
-      forward({ save }, x) {
-        const y = doubled(x!);
-        save(y);
-        return y;
-      },
-      backward: ({ saved }, gradient) => gradient && t.mul(gradient, saved[0]!),
-    });
-    const layer: Layer = (x, [a, b]) => t.matmul(outer(t.matmul(x, a!)), b!);
-    const plain = gradientsOf(layer);
-    const runs = (keeps: (call: RepeatableCall) => boolean) => {
-      const asked: RepeatableCall[] = [];
-      const { gradients, ops } = gradientsOf(keeping((call) => (asked.push(call), keeps(call)), layer));
-      expect(gradients).toEqual(plain.gradients);
-      expect(asked.map(({ op, bytes }) => [op, bytes])).toEqual([
-        ['matmul', 48],
-        ['doubled', 48 + 4],
-        ['matmul', 48],
-      ]);
-      return ops.filter((op) => op === 'exp').length;
-    };
-    expect(runs(() => false)).toBe(2);
-    expect(runs(({ op }) => op === 'exp')).toBe(2);
-    expect(runs(isProduct)).toBe(2);
-    expect(runs(({ op }) => op === 'doubled')).toBe(0);
-    // In a checkpoint of a checkpoint.
-    const twice: Layer = (x, w) =>
-      t.selectiveCheckpoint(
-        ({ op }) => op === 'doubled',
-        (y) => keeping(isProduct, layer)(y, w),
-        x,
-      );
-    expect(gradientsOf(twice).gradients).toEqual(plain.gradients);
-    expect(asOneCall('alone', () => [t.ones([2])])[0]!.toFlatArray()).toEqual([1, 1]);
-    expect(() => asOneCall(null as never, () => [])).toThrow(/asOneCall: the name/);
-    expect(() => asOneCall('x', null as never)).toThrow(/asOneCall: what it runs/);
-  });
-
-  it('refuses what runs as one call and is written in place later', () => {
-    t.scope(() => {
-      const x = random([3, 4], 3).requiresGrad_();
-      const written = (y: Tensor) => {
-        const [z] = asOneCall('made', () => [t.noGrad(() => t.exp(y))]);
-        t.noGrad(() => t.addInPlace(z!, z!));
-        return t.mul(y, z!);
-      };
-      expect(() => t.selectiveCheckpoint(({ op }) => op === 'made', written, x)).toThrow(
-        /a result of made that is kept for the backward pass was written in place/,
-      );
-    });
   });
 
   it('asks about each call that makes something, with its range and bytes', () => {
