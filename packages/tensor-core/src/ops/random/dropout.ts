@@ -15,7 +15,7 @@ import {
   checkGenerator,
   defaultGenerator,
 } from '../../tensor/random/generator.ts';
-import { halvesOf, philox, wordsFor } from '../../tensor/random/philox.ts';
+import { eachBlock, halvesOf } from '../../tensor/random/philox.ts';
 import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { view } from '../shape/views.ts';
@@ -36,7 +36,6 @@ const kernel = kernelVariants(kernelSource('random/dropout.cu'), 'dropout', {
 });
 const threads = 256;
 const blocksPerMultiprocessor = 16;
-const hostBlock = 4096;
 
 /** Elements whose random word is below this become zero. */
 function thresholdOf({ p }: DropoutAttributes): number {
@@ -102,16 +101,14 @@ function dropOnHost(x: HostArray, y: HostArray, attributes: DropoutAttributes): 
   const threshold = thresholdOf(attributes);
   // Products of float32 numbers are rounded once, as on a GPU.
   const scale = values instanceof Float32Array ? Math.fround(scaleOf(attributes)) : scaleOf(attributes);
-  const key = halvesOf(attributes.seed);
-  const words = new Uint32Array(Math.min(hostBlock, wordsFor(values.length)));
-  const products = new (values instanceof Float32Array ? Float32Array : Float64Array)(words.length);
-  for (let start = 0; start < values.length; start += hostBlock) {
-    const count = Math.min(hostBlock, values.length - start);
-    philox(words.subarray(0, wordsFor(count)), attributes.offset + start / 4, key);
+  let products: Float32Array | Float64Array | null = null;
+  eachBlock(values.length, attributes, (words, start) => {
+    products ??= new (values instanceof Float32Array ? Float32Array : Float64Array)(words.length);
+    const count = Math.min(words.length, values.length - start);
     for (let i = 0; i < count; i++) products[i] = values[start + i]! * (words[i]! >= threshold ? scale : 0);
     const target = y.data.subarray(start, start + count);
     storeNumbers({ ...y, data: target }, products.subarray(0, count));
-  }
+  });
 }
 
 /** Options of `dropout`. */

@@ -4,7 +4,7 @@ import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import type { GeneratorState } from '../../tensor/random/generator.ts';
-import { halvesOf, philox, wordsFor } from '../../tensor/random/philox.ts';
+import { eachBlock, halvesOf } from '../../tensor/random/philox.ts';
 import type { DType, TypedArray } from '../../base/dtype.ts';
 import { toBits16 } from '../../base/float16.ts';
 import { type KernelParameters, type KernelVariants, kernelVariants } from '@roofline/cuda';
@@ -20,7 +20,6 @@ interface RandomDefinition<A> {
 }
 
 const threads = 256;
-const hostBlock = 4096;
 
 /** An op that overwrites its input with random numbers; the same numbers on every device. */
 export function randomOp<A extends GeneratorState>(definition: RandomDefinition<A>): ComputeOp<A> {
@@ -72,17 +71,12 @@ function fillOnHost<A extends GeneratorState>(
   attributes: A,
   transform: RandomDefinition<A>['transform'],
 ): void {
-  const key = halvesOf(attributes.seed);
-  const words = new Uint32Array(Math.min(hostBlock, wordsFor(data.length)));
-  const values = new Float64Array(words.length);
-  for (let start = 0; start < data.length; start += hostBlock) {
-    // Not more than are wanted: most tensors are smaller than a block.
-    const count = Math.min(hostBlock, data.length - start);
-    const block = words.subarray(0, wordsFor(count));
-    philox(block, attributes.offset + start / 4, key);
-    transform(block, values, attributes);
-    store(values.subarray(0, count), data, dtype, start);
-  }
+  let values: Float64Array | null = null;
+  eachBlock(data.length, attributes, (words, start) => {
+    values ??= new Float64Array(words.length);
+    transform(words, values, attributes);
+    store(values.subarray(0, data.length - start), data, dtype, start);
+  });
 }
 
 function store(values: Float64Array, data: TypedArray, dtype: DType, start: number): void {

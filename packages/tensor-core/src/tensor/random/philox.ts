@@ -1,3 +1,5 @@
+import type { GeneratorState } from './generator.ts';
+
 /**
  * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits from a counter and a key,
  * without state. kernels/philox.cuh has the same function for the GPU.
@@ -17,11 +19,6 @@ export interface Halves {
 /** The 32-bit halves of a whole number from 0 to 2^53 - 1. */
 export function halvesOf(value: number): Halves {
   return { low: value >>> 0, high: Math.floor(value / 2 ** 32) >>> 0 };
-}
-
-/** How many words are drawn for so many elements: they come by four. */
-export function wordsFor(elements: number): number {
-  return 4 * Math.ceil(elements / 4);
 }
 
 /** Fills `words`, whose length must be a multiple of four: four for each counter from `counter` on. */
@@ -67,4 +64,25 @@ export function philoxBlock(
   words[at + 1] = x1;
   words[at + 2] = x2;
   words[at + 3] = x3;
+}
+
+const blockWords = 4096;
+
+/**
+ * Calls `use` with the random words of `count` elements from a place on, a block at a time, and the index of its first element. The
+ * first block is the longest, and no longer than elements ask for; words come by four.
+ */
+export function eachBlock(
+  count: number,
+  { seed, offset }: GeneratorState,
+  use: (words: Uint32Array, start: number) => void,
+): void {
+  const key = halvesOf(seed);
+  const wordsFor = (elements: number) => Math.min(blockWords, 4 * Math.ceil(elements / 4));
+  const words = new Uint32Array(wordsFor(count));
+  for (let start = 0; start < count; start += blockWords) {
+    const block = words.subarray(0, wordsFor(count - start));
+    philox(block, offset + start / 4, key);
+    use(block, start);
+  }
 }
