@@ -130,7 +130,7 @@ const steps = {
       'typecheck:repository',
       '--output-logs=errors-only',
       '--log-order=grouped',
-      // Each package's tests take all cores: three of them at once took a third longer, and more time of the processors.
+      // Each package's tests take all cores: three of them at once took 1.3 times as long, and more time of the processors.
       '--concurrency=1',
       // What fails in one package says nothing of the others.
       '--continue=dependencies-successful',

@@ -56,13 +56,13 @@ function goByUnits({ shard }: Layout, { execution }: StepSetting): boolean {
  * what is made again, the layer's input and one layer whole. Logits in the dtype of the products, and once more in float32; chunks of them
  * take no more than so much. What tensor parallel ranks gather they keep: both norms' outputs and the last one's of all their tokens.
  */
-function activationBytes({ shard, tensor, context: ring }: Layout, setting: StepSetting) {
+function activationBytes({ shard, tensor, context: ranks }: Layout, setting: StepSetting) {
   const { shape, context, batch, dtype, attention, recompute, logits: mode = 'whole' } = setting;
   const { modelDimension: d, feedForwardDimension: ff, layers, heads, vocabularySize } = shape;
   const bytes = elementBytes(dtype);
   const tokens = batch * context;
-  const ofRows = heads * FLOAT32_BYTES * (ring > 1 ? 2 : 1);
-  const attended = attention === 'plain' && ring === 1 ? heads * context * bytes : ofRows;
+  const ofRows = heads * FLOAT32_BYTES * (ranks > 1 ? 2 : 1);
+  const attended = attention === 'plain' && ranks === 1 ? heads * context * bytes : ofRows;
   const { queries, keys, hidden, normed } = layerWidths(shape);
   const unturned = normed ? queries + keys : 0;
   const input = d * (shard > 1 ? bytes : FLOAT32_BYTES);

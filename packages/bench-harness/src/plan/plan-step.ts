@@ -66,7 +66,7 @@ export function planStep(
   const traffic = trafficOf(layout, setting, reduction).map((each) => timed(each, layout, planner.links));
   const communicationMs = sum(traffic, 'timeMs');
   const { attentionMs } = computation;
-  // Forward, keys of others go beside the parts of attention but the last; backward their gradients go beside that too.
+  // Forward, keys travel during all parts of attention but the last; backward, their gradients travel during the last one, too.
   const besideRing = {
     forward: attentionMs.forward * (1 - 1 / layout.context),
     backward: attentionMs.backward,

@@ -129,8 +129,8 @@ function copiesTraffic({ tensor, shard }: Layout, setting: StepSetting): Traffic
 
 /**
  * Of n ranks that share sequences each passes on keys and values n - 1 times, while it attends to those that it has; so it does in the
- * backward pass, and once more where attention is made again. Their gradients, in float32, follow n times, the
- * last time to where they belong, with no attention left. The loss's count of its targets, a single number, is left out.
+ * backward pass, and once more where attention is made again. Their gradients, in float32, follow n times, the last time to where they
+ * belong, with no attention left. The loss's count of its targets, a single number, is left out.
  */
 function ringTraffic({ context: ranks }: Layout, setting: StepSetting): Traffic[] {
   const { shape, context, batch, dtype, recompute } = setting;

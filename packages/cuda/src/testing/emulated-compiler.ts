@@ -19,7 +19,7 @@ const flags = [
 ];
 /** A kernel finds the libraries of C and C++ through the runtime: to link them takes as long as to compile it. */
 const kernelFlags = [...flags, '-nostdlib', '-fno-exceptions', '-fno-asynchronous-unwind-tables'];
-/** Has in it all that is rewritten in kernels. */
+/** Contains everything that `prepare` and `entries` look for in kernels. */
 const sample =
   'extern __shared__ __align__(16) float4 shared[]; __global__ void __launch_bounds__(32) sample() {}';
 
@@ -49,7 +49,7 @@ export class EmulatedCompiler implements KernelCompiler {
         'The emulated GPU compiles kernels with g++, which cannot be started: install it (apt-get install g++).',
       );
     }
-    // Sources and what is built of them make the same of kernels, and find each other's.
+    // What becomes of a sample, not this file: the same where it runs from its source and where it was built.
     const hash = createHash('sha256').update([...kernelFlags, prepare(sample), entries(sample)].join('\n'));
     for (const file of ['cuda-on-host.hpp', 'math-on-host.hpp', 'cuda-on-host.cpp', ...standIns])
       hash.update(readFileSync(runtimeFile(file)));
