@@ -117,7 +117,7 @@ const steps = {
     // Gloo is tested for real: it is installed where apt-get is there and may.
     run('node', 'packages/collectives/native/build.mjs', '--install');
     console.log(
-      '\nLint, build, types and tests: some ten minutes on two cores. What fails is printed in full.\n',
+      '\nLint, build, types and tests: 10 to 25 minutes on two cores. What fails is printed in full.\n',
     );
     await runSummarized(
       'turbo',
@@ -130,7 +130,7 @@ const steps = {
       'typecheck:repository',
       '--output-logs=errors-only',
       '--log-order=grouped',
-      // Each package's tests take all cores: three of them at once took 1.3 times as long, and more time of the processors.
+      // Each package's tests take all cores: three of them at once took 1.3 times as long.
       '--concurrency=1',
       // What fails in one package says nothing of the others.
       '--continue=dependencies-successful',
