@@ -22,9 +22,8 @@ import { OutputLoans } from './output-loans.ts';
 import { madeBytes } from './made-bytes.ts';
 import { isFused } from '../passes/fused-ops.ts';
 import { type ProductFacts, productFacts } from '../passes/product-facts.ts';
-import { flopsOf } from '../passes/rematerialize.ts';
 import { withoutRepeatedCalls } from '../passes/without-repeated-calls.ts';
-import { negligibleBytes, scheduleGraph } from './schedule.ts';
+import { madeAgain, negligibleBytes, scheduleGraph } from './schedule.ts';
 
 /** A capture, and the addresses of given storages that it holds for. */
 interface Captured extends CapturedCalls {
@@ -78,8 +77,7 @@ export class CudaExecutable implements Executable {
     this.#copies = new CarriedCopies(this.#graph, parts.driver);
     this.#bytesInRegisters = madeBytes(distinct) - madeBytes(schedule.plain) - this.#copies.castBytes;
     this.#products = productFacts(distinct, schedule.plain);
-    const flopsMadeAgain = schedule.repeated.reduce((sum, call) => sum + flopsOf(call), 0);
-    this.#madeAgain = { callsMadeAgain: schedule.repeated.length, flopsMadeAgain };
+    this.#madeAgain = madeAgain(schedule);
     this.#parts = parts;
     const numbersWhere = (isMeant: (source: StorageSource, number: number) => boolean) =>
       graph.storages.flatMap(({ source }, number) => (isMeant(source, number) ? [number] : []));

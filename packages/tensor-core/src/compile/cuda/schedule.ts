@@ -1,15 +1,16 @@
 import type { CudaProperties } from '@roofline/cuda';
 import type { BranchChoice } from '../executable/executable.ts';
-import type { Call, Graph } from '../graph/graph.ts';
+import type { Graph } from '../graph/graph.ts';
 import { CompileError } from '../../base/errors.ts';
 import { fullestCall } from './arena-plan.ts';
 import { Arena, partsOf } from './arena.ts';
 import { formatBytes } from '../memory-budget.ts';
-import { rematerialize } from '../passes/rematerialize.ts';
+import { flopsOf, rematerialize } from '../passes/rematerialize.ts';
 import { besideShortCalls, besideWherePossible } from './branch-rules.ts';
 import { type BranchRule, type Branches, branchesOf, oneChain } from './branches.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';
 import { lastReadsOf } from '../passes/operands.ts';
+import { withoutRepeatedCalls } from '../passes/without-repeated-calls.ts';
 import { optimize } from '../passes/optimize.ts';
 
 /** A graph as a GPU is to run it, in this order but for what runs beside, and the layout of what it makes. */
@@ -17,8 +18,6 @@ export interface Schedule {
   readonly graph: Graph;
   /** The graph without the calls that are made again to save memory. */
   readonly plain: Graph;
-  /** Those calls. */
-  readonly repeated: readonly Call[];
   readonly branches: Branches;
   readonly arena: Arena;
 }
@@ -70,11 +69,11 @@ function chainOf(graph: Graph, properties: CudaProperties, mostBytes: number): S
 
 function plan(graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<string>): Schedule {
   const optimized = optimize(graph, properties, notCarried);
-  return chainOfCalls(optimized, optimized, []);
+  return chainOfCalls(optimized, optimized);
 }
 
-function chainOfCalls(graph: Graph, plain: Graph, repeated: readonly Call[]): Schedule {
-  return { graph, plain, repeated, branches: oneChain, arena: new Arena(graph) };
+function chainOfCalls(graph: Graph, plain: Graph): Schedule {
+  return { graph, plain, branches: oneChain, arena: new Arena(graph) };
 }
 
 function withBranches(schedule: Schedule, rule: BranchRule | null): Schedule {
@@ -104,26 +103,42 @@ function withMoreBranches(schedule: Schedule, properties: CudaProperties, mostBy
   return schedule;
 }
 
-/** The schedule with so many calls made again that it takes `mostBytes`, or the least that it can. */
+/**
+ * The schedule with so many calls made again that it takes `mostBytes`, or the least that it can. Where there is room, what has been
+ * made again for a gradient or by a checkpoint stays for those that would make it once more.
+ */
 function withinBudget(schedule: Schedule, mostBytes: number, choice: BranchChoice): Schedule {
+  if (mostBytes === Infinity) return schedule;
   const { plain } = schedule;
   let best = schedule;
   const tryWith = (most: number): { readonly held: number; readonly bytes: number } => {
-    const { graph, repeated, bytes } = rematerialize(plain, most);
-    const next = withRequiredBranches(chainOfCalls(graph, plain, repeated), choice);
+    const { graph, bytes } = rematerialize(plain, most);
+    const next = withRequiredBranches(chainOfCalls(withoutRepeatedCalls(graph, most), plain), choice);
     const held = bytesHeld(next);
-    if (held < bytesHeld(best)) best = next;
+    if (held <= mostBytes || held < bytesHeld(best)) best = next;
     return { held, bytes };
   };
   let most = mostBytes - copyBytes(schedule);
   // An arena can be a little longer than the most that is needed at one time.
-  for (let attempt = 0; attempt < mostAttempts && bytesHeld(best) > mostBytes; attempt++) {
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
     const { held, bytes } = tryWith(most);
-    if (bytes > most) break;
+    if (bytes > most || held <= mostBytes) break;
     most -= held - mostBytes;
   }
   if (bytesHeld(best) > mostBytes) tryWith(0);
   return best;
+}
+
+/** What a schedule does beyond that of a run without a budget. */
+export function madeAgain({ graph, plain }: Schedule): {
+  readonly callsMadeAgain: number;
+  readonly flopsMadeAgain: number;
+} {
+  const flops = ({ calls }: Graph) => calls.reduce((sum, call) => sum + flopsOf(call), 0);
+  return {
+    callsMadeAgain: Math.max(0, graph.calls.length - plain.calls.length),
+    flopsMadeAgain: Math.max(0, flops(graph) - flops(plain)),
+  };
 }
 
 function overBudget(least: Schedule, budget: number): CompileError {

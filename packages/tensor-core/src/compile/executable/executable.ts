@@ -38,9 +38,9 @@ export interface ExecutableFacts {
   readonly operandBytesSaved: number;
   /** Gradients of parameters that an optimizer's kernel multiplies itself, so that they are never in memory. */
   readonly multipliedGradients: number;
-  /** Calls that a run makes a second time, so that what they make need not be kept: those that a `memoryBudget` took. */
+  /** Calls beyond those that a run without a `memoryBudget` makes, so that what they make need not be kept. */
   readonly callsMadeAgain: number;
-  /** What these take. */
+  /** FLOPs beyond those of such a run. */
   readonly flopsMadeAgain: number;
   /** Calls on a branch of the CUDA graph, which may run at the same time as others; `waitedForBy` in the table says which. */
   readonly callsBeside: number;

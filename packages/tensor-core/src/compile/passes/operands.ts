@@ -73,3 +73,17 @@ export function usesOf(calls: readonly Call[]): Map<number, Call[]> {
 export function lastReadsOf(calls: readonly Call[]): Map<number, number> {
   return new Map(calls.flatMap(({ inputs }, at) => inputs.map(({ storage }) => [storage, at] as const)));
 }
+
+/** The call on other storages, and so are the calls that were fused into it. */
+export function withStorages(call: Call, moves: ReadonlyMap<number, number>): Call {
+  const moved = (operand: Operand): Operand => {
+    const to = moves.get(operand.storage);
+    return to === undefined ? operand : { ...operand, storage: to };
+  };
+  return {
+    ...call,
+    inputs: call.inputs.map(moved),
+    outputs: call.outputs.map(moved),
+    ...(call.members && { members: call.members.map((member) => withStorages(member, moves)) }),
+  };
+}

@@ -3,8 +3,9 @@ import { bytesOf, costOf } from '../../op/cost.ts';
 import { fullestCall } from '../cuda/arena-plan.ts';
 import { partsOf } from '../cuda/arena.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Graph, GraphStorage, Operand } from '../graph/graph.ts';
+import type { Call, Graph, GraphStorage } from '../graph/graph.ts';
 import { GraphUses } from './graph-uses.ts';
+import { withStorages } from './operands.ts';
 
 /** A byte moved takes as long as so many FLOPs of a GPU's tensor cores. */
 const flopsOfByte = 200;
@@ -24,8 +25,6 @@ export interface Rematerialized {
   readonly graph: Graph;
   /** The most bytes that its intermediates need at one time. */
   readonly bytes: number;
-  /** The calls that are made again. */
-  readonly repeated: readonly Call[];
 }
 
 /** An intermediate that is freed before the fullest call and made again after it. */
@@ -44,10 +43,9 @@ interface Choice extends Repetition {
  * cannot be reached, it comes as near as it can. Results are the same bits.
  */
 export function rematerialize(graph: Graph, mostBytes: number): Rematerialized {
-  const repeated = new Set<Call>();
-  const progress: Progress = { repeated, versions: new Map(), originals: new Map() };
+  const progress: Progress = { versions: new Map(), originals: new Map() };
   let current = graph;
-  let best: Rematerialized = { graph, bytes: fullestCall(partsOf(graph)).bytes, repeated: [] };
+  let best: Rematerialized = { graph, bytes: fullestCall(partsOf(graph)).bytes };
   const end = mostChoices * graph.storages.length;
   while (best.bytes > mostBytes && progress.originals.size < end) {
     const { call: place, bytes } = fullestCall(partsOf(current));
@@ -55,9 +53,7 @@ export function rematerialize(graph: Graph, mostBytes: number): Rematerialized {
     if (next === current) break;
     current = next;
     const needed = fullestCall(partsOf(current)).bytes;
-    if (needed < best.bytes) {
-      best = { graph: current, bytes: needed, repeated: current.calls.filter((call) => repeated.has(call)) };
-    }
+    if (needed < best.bytes) best = { graph: current, bytes: needed };
   }
   return best;
 }
@@ -71,8 +67,6 @@ interface Repetition {
 }
 
 interface Progress {
-  /** Calls that repeat others. */
-  readonly repeated: Set<Call>;
   /** By intermediate, the storages in which it has been made again. */
   readonly versions: Map<number, number[]>;
   /** Of each of those, the intermediate. */
@@ -201,7 +195,7 @@ function isNear(uses: GraphUses, storage: number, before: number): boolean {
 function madeAgain(
   graph: Graph,
   { storage, before, calls, standIns }: Choice,
-  { repeated, versions, originals }: Progress,
+  { versions, originals }: Progress,
 ): Graph {
   const storages: GraphStorage[] = [...graph.storages];
   const moves = new Map(standIns);
@@ -217,14 +211,9 @@ function madeAgain(
     }
     return withStorages(call, moves);
   });
-  for (const call of again) repeated.add(call);
   const redirection = new Map([[storage, moves.get(storage)!]]);
-  const redirected = (call: Call): Call => {
-    if (!call.inputs.some((input) => input.storage === storage)) return call;
-    const other = withStorages(call, redirection);
-    if (repeated.delete(call)) repeated.add(other);
-    return other;
-  };
+  const redirected = (call: Call): Call =>
+    call.inputs.some((input) => input.storage === storage) ? withStorages(call, redirection) : call;
   const after = graph.calls.slice(before).map(redirected);
   const all = [...graph.calls.slice(0, before), ...again, ...after];
   const made = calls.map((at) => graph.calls[at]!);
@@ -246,18 +235,4 @@ function withoutUnread(calls: readonly Call[], made: readonly Call[], graph: Gra
     count(call, -1);
   }
   return calls.filter((call) => !unread.has(call));
-}
-
-/** The call on other storages, and so are the calls that were fused into it. */
-function withStorages(call: Call, moves: ReadonlyMap<number, number>): Call {
-  const moved = (operand: Operand): Operand => {
-    const to = moves.get(operand.storage);
-    return to === undefined ? operand : { ...operand, storage: to };
-  };
-  return {
-    ...call,
-    inputs: call.inputs.map(moved),
-    outputs: call.outputs.map(moved),
-    ...(call.members && { members: call.members.map((member) => withStorages(member, moves)) }),
-  };
 }

@@ -1,136 +1,157 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { Call, Operand, Graph } from '../graph/graph.ts';
-import { hasEffects } from '../graph/ordered-effects.ts';
+import { partsOf } from '../cuda/arena.ts';
+import { MemoryRoom } from '../cuda/memory-room.ts';
+import type { Call, Graph } from '../graph/graph.ts';
+import { isIntermediate } from '../graph/liveness.ts';
 import { isCast } from './is-op.ts';
+import { withStorages } from './operands.ts';
+import { dependsOnOperands, earlierSameCalls } from './same-calls.ts';
 
-/** A result that is otherwise no longer needed is kept alive to replace a repetition only up to so many bytes. */
-const mostBytesKept = 2 ** 16;
+/** A result that is otherwise no longer needed is small up to so many bytes. */
+const mostBytesOfSmall = 2 ** 16;
 
 /**
- * Drops calls that repeat an earlier one: the same op with the same attributes on operands not written in between. Their
- * readers then read the first results. Calls whose results outlive the run, or are written by others, stay; so do those whose
- * first result is no longer needed by then, as in a checkpoint's second run: it would have to be kept in memory.
+ * Drops calls that repeat an earlier one; see `earlierSameCalls`. Their readers then read the first results. Calls whose results
+ * outlive the run, or are written by others, stay; so do those whose first result is no longer needed by then, as in a checkpoint's
+ * second run: it would have to be kept in memory, which is done for small ones or, where `mostBytes` says how many bytes may be
+ * needed at one time, for those that there is room for.
  */
-export function withoutRepeatedCalls(graph: Graph): Graph {
-  const repeats = new Repeats(graph);
-  const calls = graph.calls.flatMap((call, at) => repeats.next(call, at) ?? []);
-  return calls.length === graph.calls.length ? graph : { ...graph, calls };
+export function withoutRepeatedCalls(graph: Graph, mostBytes?: number): Graph {
+  const repeats = new Repeats(graph, mostBytes);
+  const earlier = earlierSameCalls(graph);
+  // From the end: what only dropped calls read need not be kept for them.
+  for (let at = graph.calls.length - 1; at >= 0; at--) repeats.consider(at, earlier[at]!);
+  return repeats.finish();
 }
 
 class Repeats {
   readonly #graph: Graph;
-  /** By storage, the place of the last call that uses it. */
-  readonly #lastUses = new Map<number, number>();
+  /** Null where only small results may take more memory. */
+  readonly #room: MemoryRoom | null;
+  /** By storage, the places of the calls that use it, in their order. */
+  readonly #uses = new Map<number, number[]>();
   /** By storage, how many calls write it. */
   readonly #writers = new Map<number, number>();
-  /** By storage, how often it has been written so far. */
-  readonly #versions = new Map<number, number>();
-  /** The calls that may be repeated, by op and operands. */
-  readonly #seen = new Map<string, Call[]>();
-  readonly #opNumbers = new Map<Call['op'], number>();
-  /** From the storage of a repeated result to that of the first one. */
+  readonly #dropped = new Set<number>();
+  /** Storages that dropped calls have read. */
+  readonly #lessRead = new Set<number>();
+  /** From the storage of a repeated result to that of an earlier one, which may have moved itself. */
   readonly #moves = new Map<number, number>();
 
-  constructor(graph: Graph) {
+  constructor(graph: Graph, mostBytes: number | undefined) {
     this.#graph = graph;
+    this.#room = mostBytes === undefined ? null : new MemoryRoom(partsOf(graph), mostBytes);
     graph.calls.forEach(({ inputs, outputs }, at) => {
-      for (const { storage } of [...inputs, ...outputs]) this.#lastUses.set(storage, at);
-      for (const { storage } of outputs) count(this.#writers, storage);
+      for (const storage of new Set([...inputs, ...outputs].map((operand) => operand.storage)))
+        this.#uses.set(storage, [...(this.#uses.get(storage) ?? []), at]);
+      for (const { storage } of outputs) this.#writers.set(storage, (this.#writers.get(storage) ?? 0) + 1);
     });
   }
 
-  /** The next call of the graph, reading what stays; null if it is dropped. */
-  next(given: Call, at: number): Call | null {
-    const isMoved = given.inputs.some(({ storage }) => this.#moves.has(storage));
-    const call = isMoved ? { ...given, inputs: given.inputs.map((input) => this.#moved(input)) } : given;
-    const key = this.#isPure(call) ? this.#keyOf(call) : null;
-    if (key !== null) {
-      const known = this.#seen.get(key);
-      const first = known?.find((other) => isDeepStrictEqual(other.attributes, call.attributes));
-      if (first && this.#mayServe(first, call, at)) return this.#moveResults(first, call);
-      if (!known) this.#seen.set(key, [call]);
-      else if (first) known[known.indexOf(first)] = call;
-      else known.push(call);
-    }
-    for (const { storage } of call.outputs) count(this.#versions, storage);
-    return call;
+  /** Drops the call of a place if one of the `earlier` can serve in its place, or if only dropped calls read what it makes. */
+  consider(at: number, earlier: readonly number[]): void {
+    if (this.#isUnread(at)) return this.#drop(at);
+    if (earlier.length === 0 || this.#isKept(at) || !this.#fillsItsOwn(at)) return;
+    const able = earlier.filter((first) => this.#fillsItsOwn(first));
+    const first =
+      able.find((other) => this.#areThere(other, at)) ?? able.find((other) => this.#keep(other, at));
+    if (first === undefined) return;
+    this.#move(first, at);
+    this.#drop(at);
   }
 
-  #moved(operand: Operand): Operand {
-    const storage = this.#moves.get(operand.storage);
-    return storage === undefined ? operand : { ...operand, storage };
+  finish(): Graph {
+    if (this.#dropped.size === 0) return this.#graph;
+    // A move from a later call is noted before one from an earlier call, to which it may lead.
+    for (const [from, to] of [...this.#moves].toReversed()) this.#moves.set(from, this.#moves.get(to) ?? to);
+    const calls = this.#graph.calls.filter((_, at) => !this.#dropped.has(at));
+    const reads = (call: Call) => call.inputs.some(({ storage }) => this.#moves.has(storage));
+    return {
+      ...this.#graph,
+      calls: calls.map((call) => (reads(call) ? withStorages(call, this.#moves) : call)),
+    };
   }
 
-  /** Whether a call only makes outputs of its own, which depend on its operands alone. */
-  #isPure(call: Call): boolean {
-    const { op, outputs, attributes, live } = call;
+  /** Whether nothing reads any more what a call makes. */
+  #isUnread(at: number): boolean {
+    const call = this.#graph.calls[at]!;
     return (
-      live === null &&
-      !op.mutates &&
-      !hasEffects(call) &&
-      !this.#castsParameter(call) &&
-      isPlain(attributes) &&
-      outputs.length > 0 &&
-      new Set(outputs.map(({ storage }) => storage)).size === outputs.length &&
-      outputs.every(
-        ({ storage }) =>
-          this.#graph.storages[storage]!.source.kind === 'made' && this.#writers.get(storage) === 1,
+      dependsOnOperands(call) &&
+      call.outputs.some(({ storage }) => this.#lessRead.has(storage)) &&
+      call.outputs.every(
+        ({ storage }) => isIntermediate(this.#graph, storage) && this.#lastUse(storage) <= at,
       )
     );
   }
 
-  /** Casts of parameters are left to `carryLowPrecisionCopies`, which considers when a parameter is updated. */
-  #castsParameter({ op, inputs }: Call): boolean {
-    return isCast(op) && this.#graph.storages[inputs[0]!.storage]!.source.kind === 'captured';
+  /** Whether a call only fills storages that end with the run, and that no other call writes. */
+  #fillsItsOwn(at: number): boolean {
+    const { op, inputs, outputs } = this.#graph.calls[at]!;
+    // Casts of parameters are left to `carryLowPrecisionCopies`, which considers when a parameter is updated.
+    const castsParameter = isCast(op) && this.#graph.storages[inputs[0]!.storage]!.source.kind === 'captured';
+    return (
+      !op.mutates &&
+      !castsParameter &&
+      outputs.length > 0 &&
+      new Set(outputs.map(({ storage }) => storage)).size === outputs.length &&
+      outputs.every(({ storage }) => this.#isMadeOnce(storage))
+    );
   }
 
-  #keyOf({ op, inputs, outputs }: Call): string {
-    let number = this.#opNumbers.get(op);
-    if (number === undefined) this.#opNumbers.set(op, (number = this.#opNumbers.size));
-    const read = inputs.map((input) => [
-      input.storage,
-      this.#versions.get(input.storage) ?? 0,
-      ...layoutOf(input),
-    ]);
-    const made = outputs.map((output) => [
-      this.#graph.storages[output.storage]!.byteLength,
-      ...layoutOf(output),
-    ]);
-    return JSON.stringify([number, read, made]);
+  #isMadeOnce(storage: number): boolean {
+    return this.#graph.storages[storage]!.source.kind === 'made' && this.#writers.get(storage) === 1;
   }
 
-  /** Whether the results of `first` can replace those of `call` without keeping much more memory alive. */
-  #mayServe(first: Call, call: Call, at: number): boolean {
-    const { kept } = this.#graph;
-    return call.outputs.every(({ storage, byteLength }, i) => {
-      const from = first.outputs[i]!.storage;
-      const isThere = kept.has(from) || this.#lastUses.get(from)! >= at;
-      return !kept.has(storage) && (isThere || byteLength <= mostBytesKept);
-    });
+  #isKept(at: number): boolean {
+    return this.#graph.calls[at]!.outputs.some(({ storage }) => this.#graph.kept.has(storage));
   }
 
-  #moveResults(first: Call, call: Call): null {
-    call.outputs.forEach(({ storage }, i) => {
-      const to = first.outputs[i]!.storage;
+  /** Whether results of `first` are needed beyond another place anyway, or are small. */
+  #areThere(first: number, at: number): boolean {
+    const ended = this.#endedBefore(first, at);
+    return this.#room ? ended.length === 0 : ended.every(({ byteLength }) => byteLength <= mostBytesOfSmall);
+  }
+
+  #endedBefore(first: number, at: number): Call['outputs'] {
+    return this.#graph.calls[first]!.outputs.filter(
+      ({ storage }) => !this.#graph.kept.has(storage) && this.#lastUse(storage) < at,
+    );
+  }
+
+  /** Keeps results of `first` up to another place, if there is room for them. */
+  #keep(first: number, at: number): boolean {
+    const parts = this.#endedBefore(first, at).map(({ storage }) => ({
+      byteLength: this.#graph.storages[storage]!.byteLength,
+      first: this.#lastUse(storage),
+      last: at,
+    }));
+    return this.#room?.take(parts) ?? false;
+  }
+
+  #lastUse(storage: number): number {
+    return this.#uses.get(storage)!.at(-1)!;
+  }
+
+  #move(first: number, at: number): void {
+    const { outputs } = this.#graph.calls[first]!;
+    this.#graph.calls[at]!.outputs.forEach(({ storage }, i) => {
+      const to = outputs[i]!.storage;
       this.#moves.set(storage, to);
-      this.#lastUses.set(to, Math.max(this.#lastUses.get(to)!, this.#lastUses.get(storage)!));
+      const uses = [...this.#uses.get(to)!, ...this.#uses.get(storage)!.filter((use) => use !== at)];
+      this.#uses.set(
+        to,
+        uses.toSorted((a, b) => a - b),
+      );
     });
-    return null;
   }
-}
 
-function layoutOf({ dtype, shape, strides, offset }: Operand): unknown[] {
-  return [dtype, shape, strides, offset];
-}
-
-function count(counts: Map<number, number>, storage: number): void {
-  counts.set(storage, (counts.get(storage) ?? 0) + 1);
-}
-
-/** Whether attributes are fully described by their contents: no functions, and no instances of classes. */
-function isPlain(value: unknown): boolean {
-  if (value === null) return true;
-  if (typeof value !== 'object') return typeof value !== 'function' && typeof value !== 'symbol';
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return (prototype === Object.prototype || Array.isArray(value)) && Object.values(value).every(isPlain);
+  #drop(at: number): void {
+    this.#dropped.add(at);
+    for (const { storage } of this.#graph.calls[at]!.inputs) {
+      this.#lessRead.add(storage);
+      this.#uses.set(
+        storage,
+        this.#uses.get(storage)!.filter((use) => use !== at),
+      );
+    }
+  }
 }

@@ -15,11 +15,12 @@ function networkOn(
   dtype: t.DType,
   learns = false,
   between: (x: Tensor) => Tensor = (x) => x,
+  height = rows,
 ) {
   const draw = (shape: number[], seed: number) =>
     t.cast(t.mul(t.randn(shape, { generator: new t.Generator(seed), device }), 0.2), dtype);
   const weights = Array.from({ length: depth }, (_, i) => draw([width, width], i).requiresGrad_());
-  const x = draw([rows, width], 99);
+  const x = draw([height, width], 99);
   const step = (input: Tensor) => {
     for (const weight of weights) weight.grad = null;
     const forward = () =>
@@ -83,6 +84,32 @@ describe.skipIf(!hostCompilerVersion())('a memoryBudget on the emulated GPU', ()
     const within = runs(device, 'float32', { memoryBudget: '1GiB' });
     expect(within.table).toEqual(free.table);
     expect(within.callsMadeAgain).toBe(0);
+  });
+
+  it('lets a checkpoint keep what there is room for', () => {
+    const between = (x: Tensor) => t.checkpoint((y: Tensor) => t.softmax(y, 1), x);
+    const [free, tight, wide] = [undefined, 0, 2 ** 22].map((room) =>
+      t.scope(() => {
+        // More than is kept anyway.
+        const height = 1024;
+        const { x, step, outcome } = networkOn(device, 'float32', false, between, height);
+        const held = 4 * (depth * width * width + height * width);
+        const options = (bytes: number) => ({ branches: 'never' as const, memoryBudget: bytes });
+        const without = t.compile(step, { branches: 'never' });
+        for (let i = 0; i < 3; i++) outcome(without(x));
+        const { arenaBytes } = without.explain().at(-1)!;
+        const compiled = room === undefined ? without : t.compile(step, options(held + arenaBytes + room));
+        const outcomes = Array.from({ length: 4 }, () => outcome(compiled(x)));
+        const { table } = compiled.explain().at(-1)!;
+        without.dispose();
+        compiled.dispose();
+        return { outcomes, calls: table.length };
+      }),
+    );
+    expect(tight!.outcomes).toEqual(free!.outcomes);
+    expect(wide!.outcomes).toEqual(free!.outcomes);
+    expect(wide!.calls).toBeLessThan(tight!.calls);
+    expect(wide!.calls).toBeLessThanOrEqual(free!.calls - depth);
   });
 
   it('keeps random numbers, which only one call draws', () => {

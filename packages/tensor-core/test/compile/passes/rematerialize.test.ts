@@ -83,9 +83,8 @@ describe('rematerialize', () => {
     ['what the fullest call reads', () => [t.concat([t.exp(x), t.exp(w)])]],
   ])('leaves %s', (_, fn) => {
     const traced = graphOf(fn);
-    const { graph, repeated } = rematerialize(traced.graph, needed(traced.graph) - 1);
+    const { graph } = rematerialize(traced.graph, needed(traced.graph) - 1);
     expectSameBits(traced, graph);
-    expect(repeated).toEqual([]);
     expect(opNames(graph)).toEqual(opNames(traced.graph));
   });
 
@@ -94,7 +93,7 @@ describe('rematerialize', () => {
       const y = t.dropout(x, { p: 0.5, generator });
       return [t.mul(y, middle(t.mul(y, 2)))];
     });
-    expect(rematerialize(graph, 0)).toMatchObject({ graph, repeated: [] });
+    expect(rematerialize(graph, 0)).toMatchObject({ graph });
   });
 
   it('comes as near as it can', () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
+import { partsOf } from '../../../src/compile/cuda/arena.ts';
+import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
@@ -201,7 +203,7 @@ describe('calls that repeat an earlier one', () => {
       const row = t.expand(t.select(t.select(x, 0, 0), 0, 0), [length]);
       return exps(() => {
         const first = t.sum(t.exp(length === 16384 ? row : long));
-        return [t.add(first, t.sum(t.exp(length === 16384 ? row : long)))];
+        return [t.add(first, t.mean(t.exp(length === 16384 ? row : long)))];
       });
     };
     expect([behind(16384), behind(2731)]).toEqual([1, 2]);
@@ -224,16 +226,75 @@ describe('calls that repeat an earlier one', () => {
     expect(left(alive).filter((name) => name === 'exp')).toHaveLength(1);
   });
 
-  it('leave the second run of a checkpoint alone', () => {
+  it('are left out where what is made of them is there, though they are not', () => {
+    const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, 3000]);
+    const twice = (second: (made: Tensor) => Tensor) => () => {
+      const first = t.sum(t.exp(wide));
+      return [t.add(t.mul(first, 2), second(t.exp(wide)))];
+    };
+    expect(left(twice((made) => t.sum(made))).filter((name) => name === 'exp')).toHaveLength(1);
+    expect(left(twice((made) => t.mean(made))).filter((name) => name === 'exp')).toHaveLength(2);
+  });
+
+  describe('on what was written in parts', () => {
+    const filled = (...rows: readonly (readonly [row: number, from: Tensor])[]) => {
+      const made = t.zeros([4, 6]);
+      for (const [row, from] of rows) t.copyInPlace(t.select(made, 0, row), t.select(from, 0, 0));
+      return made;
+    };
+    const exps = (first: () => Tensor, second: () => Tensor) =>
+      left(() => [t.sub(t.exp(first()), t.exp(second()))]).filter((name) => name === 'exp').length;
+
+    it('are left out if all parts are the same', () => {
+      expect(
+        exps(
+          () => filled([0, x], [1, y]),
+          () => filled([0, x], [1, y]),
+        ),
+      ).toBe(1);
+    });
+
+    it.each<[string, () => Tensor]>([
+      ['a part of something else', () => filled([0, x], [1, x])],
+      ['another part', () => filled([0, x], [2, y])],
+      ['a part fewer', () => filled([0, x])],
+      ['a part more', () => filled([0, x], [1, y], [3, x])],
+      ['parts in another order, one over the other', () => filled([1, y], [0, x], [1, x])],
+    ])('stay with %s', (_, other) => {
+      expect(exps(() => filled([0, x], [1, y]), other)).toBe(2);
+    });
+  });
+
+  /** Its second run makes a matrix and an exponential of 36 MB again. */
+  const checkpointed = () => {
     const weight = t.tensor(random([3000, 1], 7).toArray() as number[][], { requiresGrad: true });
-    const { graph } = graphOf(() => {
+    return graphOf(() => {
       const hidden = (h: Tensor) =>
         t.sum(t.exp(t.matmul(h, t.transpose(weight))), { dims: 1, keepDims: true });
       const out = t.checkpoint(hidden, t.mul(weight, t.select(t.select(x, 0, 0), 0, 0)));
       t.backward(t.sum(t.mul(out, out)));
       return [weight.grad!.detach()];
     });
-    expect(opNames(withoutRepeatedCalls(graph)).filter((name) => name === 'exp')).toHaveLength(2);
+  };
+  const exps = (graph: Parameters<typeof opNames>[0]) =>
+    opNames(graph).filter((name) => name === 'exp').length;
+
+  it('leave the second run of a checkpoint alone', () => {
+    expect(exps(withoutRepeatedCalls(checkpointed().graph))).toBe(2);
+  });
+
+  it('leave it out where there is room to keep what the first has made, and no byte less', () => {
+    const traced = checkpointed();
+    const needed = (graph: typeof traced.graph) => fullestCall(partsOf(graph)).bytes;
+    const kept = withoutRepeatedCalls(traced.graph, 2 ** 40);
+    expectSameBits(traced, kept);
+    expect(exps(kept)).toBe(1);
+    const least = needed(traced.graph);
+    expect(exps(withoutRepeatedCalls(traced.graph, least))).toBe(2);
+    const sizes = Array.from({ length: 12 }, (_, i) => least + i * 2 ** 22);
+    const graphs = sizes.map((bytes) => withoutRepeatedCalls(traced.graph, bytes));
+    graphs.forEach((graph, i) => expect(needed(graph)).toBeLessThanOrEqual(sizes[i]!));
+    expect(new Set(graphs.map(exps))).toEqual(new Set([2, 1]));
   });
 });
 

@@ -25,7 +25,7 @@ import { runSymbolically } from './run-symbolically.ts';
 type Pass = (graph: Graph, properties: CudaProperties) => Graph;
 
 const passes: Readonly<Record<string, Pass>> = {
-  withoutRepeatedCalls,
+  withoutRepeatedCalls: (graph) => withoutRepeatedCalls(graph),
   accumulateProducts,
   mergeProducts,
   joinCrossEntropy,
@@ -41,6 +41,11 @@ const passes: Readonly<Record<string, Pass>> = {
   freeFirst,
   // As for a budget that nothing can keep.
   rematerialize: (graph) => rematerialize(graph, 0).graph,
+  // As for one that leaves room at some calls.
+  keepRepeated: (graph) => {
+    const { graph: least, bytes } = rematerialize(graph, 0);
+    return withoutRepeatedCalls(least, Math.ceil(1.3 * bytes));
+  },
 };
 
 /**
