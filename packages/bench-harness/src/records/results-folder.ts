@@ -66,16 +66,24 @@ export function readResults(path: string): CellRecord[] {
 /** The same; `onTorn` is called for a file whose last record was not written to its end. */
 export function recordsIn(path: string, onTorn: (message: string) => void): CellRecord[] {
   if (!existsSync(path)) throw new UsageError(`${path} does not exist.`);
-  const isFolder = statSync(path).isDirectory();
-  const files = isFolder ? resultsFiles(path).map((name) => join(path, name)) : [path];
-  const records = latestRecords(files.flatMap((file) => readResultsFile(file, onTorn)));
-  if (records.length === 0)
-    throw new UsageError(`${path} holds no results: ${whereResultsAre(path, isFolder)}`);
+  const records = recordsSoFar(path, onTorn);
+  if (records.length === 0) throw new UsageError(`${path} holds no results: ${whereResultsAre(path)}`);
   return records;
 }
 
-function whereResultsAre(path: string, isFolder: boolean): string {
-  if (!isFolder) return 'the file is empty.';
+/** The same for what may not be there yet, nor hold a record: a sweep can end in the middle of its first cell. */
+export function recordsSoFar(path: string, onTorn: (message: string) => void = () => {}): CellRecord[] {
+  if (!existsSync(path)) return [];
+  const files = isFolder(path) ? resultsFiles(path).map((name) => join(path, name)) : [path];
+  return latestRecords(files.flatMap((file) => readResultsFile(file, onTorn)));
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path).isDirectory();
+}
+
+function whereResultsAre(path: string): string {
+  if (!isFolder(path)) return 'the file is empty.';
   const others = namesIn(path).filter((name) => name.endsWith('.jsonl') && !RESULTS_FILE.test(name));
   return others.length > 0
     ? `name one of its files, such as ${shellWord(join(path, others.sort()[0]!))}.`

@@ -121,6 +121,8 @@ export class CellProcess {
       this.#kill();
     };
     const interrupt = () => kill('interrupt');
+    // It may have come while the cell was made ready.
+    if (signal?.aborted) interrupt();
     signal?.addEventListener('abort', interrupt, { once: true });
     if (timeoutMs) callOffs.push(afterMs(timeoutMs, () => kill('timeout')));
     const goesOn = new Promise<null>((resolve) => {

@@ -1,4 +1,3 @@
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import { UsageError } from '../errors.ts';
@@ -6,7 +5,7 @@ import { gitState } from '../records/git-state.ts';
 import { canonicalJson, type JsonObject } from '../records/json.ts';
 import type { DeviceDescription } from '../records/environment.ts';
 import type { CellRecord } from '../records/record.ts';
-import { readResults } from '../records/results-folder.ts';
+import { recordsSoFar } from '../records/results-folder.ts';
 import { shellWord } from '../shell-word.ts';
 import { askedSweep } from './asked-sweep.ts';
 import type { Problem, StudyForm, StudyRun } from './problem.ts';
@@ -59,7 +58,7 @@ export async function planRuns(plan: readonly Problem[], place: StudyPlace): Pro
 async function planRun(problem: Problem, run: StudyRun, place: StudyPlace): Promise<PlannedRun> {
   const out = recordsOf(place.folder, run);
   const words = [...run.words[place.form]!.split(' '), ...deviceWords(run, place)];
-  const records = recordsIn(out);
+  const records = recordsSoFar(out);
   const shared = { ...{ problem, run, words, out, records }, form: place.form };
   const hindrance = await missingGpus(run, place.form);
   if (hindrance !== null) return { ...shared, cells: [], hindrance };
@@ -81,11 +80,6 @@ export function recordsOf(folder: string, run: StudyRun): string {
 /** Ranks choose their device by their backend. */
 function deviceWords(run: StudyRun, { device, form }: StudyPlace): string[] {
   return run.words[form]!.includes('--backend') ? [] : ['--device', device];
-}
-
-function recordsIn(out: string): CellRecord[] {
-  const isThere = existsSync(out) && readdirSync(out).some((name) => /^results(-\d+)?\.jsonl$/.test(name));
-  return isThere ? readResults(out) : [];
 }
 
 async function missingGpus({ gpus }: StudyRun, form: StudyForm): Promise<string | null> {

@@ -73,6 +73,22 @@ describe('a study', () => {
     expect(stateOf(await planRuns(rounding, place))).toMatchObject({ settled: 3, older: 0 });
   });
 
+  it("goes on where its time ended in the middle of a run's first cell, with what other runs have", async () => {
+    const place = placeIn(temporaryFolder());
+    const controller = new AbortController();
+    let started = 0;
+    await measureRuns(await planRuns(rounding, place), {
+      ...{ untilMs: Infinity, fresh: false, signal: controller.signal },
+      ...{ onRun: () => {}, onStatus: () => {} },
+      observer: { cellStarted: () => void (++started === 2 && controller.abort()) },
+    });
+    const runs = await planRuns(rounding, place);
+    expect(runs.map(({ records }) => records.length)).toEqual([1, 0]);
+    expect(readFileSync(join(runs[1]!.out, 'results.jsonl'), 'utf8')).toBe('');
+    expect(JSON.stringify(await studyDocument(runs))).toContain('9.95312500 in float16');
+    expect(await measure(place)).toEqual(['float16', 'bfloat16']);
+  });
+
   it('writes what was measured in four forms, with its figures, and names what was not with its command', async () => {
     const folder = temporaryFolder();
     const place = placeIn(folder);

@@ -14,7 +14,7 @@ export const distributedCommunication: Problem = {
     {
       name: 'distributed_communication_single_node.nccl',
       words: { full: 'allreduce --backend nccl --size 1MB,10MB,100MB,1GB --device cuda', quick: null },
-      ...{ secondsPerCell: { full: 10, quick: 10 }, wanted: 1, gpus: 2 },
+      ...{ secondsPerCell: { full: 19, quick: 10 }, wanted: 1, gpus: 2 },
       shows: ['collectives', 'latency-and-bandwidth'],
     },
     {
@@ -70,7 +70,7 @@ function volumeAnswer(run: string, by: 'optimizer' | 'mode'): Answer {
   };
 }
 
-const ddpCost = { secondsPerCell: { full: 25, quick: 10 }, gpus: 2 } as const;
+const ddpCost = { secondsPerCell: { full: 11, quick: 10 }, gpus: 2 } as const;
 
 /** Data-parallel steps: when gradients are reduced, and what is hidden. */
 export const dataParallel: Problem = {

@@ -15,7 +15,7 @@ export const mixedPrecisionAccumulation: Problem = {
     {
       name: 'mixed_precision_accumulation',
       words: { full: 'precision --study accumulation', quick: 'precision --study accumulation' },
-      ...{ secondsPerCell: { full: 1.5, quick: 3 }, wanted: 1 },
+      ...{ secondsPerCell: { full: 2, quick: 3 }, wanted: 1 },
       shows: ['accumulation'],
     },
   ],
@@ -51,7 +51,7 @@ export const benchmarkingMixedPrecision: Problem = {
         full: 'precision --study dtypes --dtype float16,bfloat16',
         quick: 'precision --study dtypes --dtype float16,bfloat16',
       },
-      ...{ secondsPerCell: { full: 1.5, quick: 4 }, wanted: 1 },
+      ...{ secondsPerCell: { full: 2.2, quick: 4 }, wanted: 1 },
       shows: ['dtypes'],
     },
     {
@@ -60,7 +60,7 @@ export const benchmarkingMixedPrecision: Problem = {
         full: 'precision --study norms --dtype float16,bfloat16',
         quick: 'precision --study norms --dtype float16,bfloat16',
       },
-      ...{ secondsPerCell: { full: 1.5, quick: 3 }, wanted: 1 },
+      ...{ secondsPerCell: { full: 2.2, quick: 3 }, wanted: 1 },
       shows: ['norms', 'norm-errors'],
     },
     {
@@ -69,7 +69,7 @@ export const benchmarkingMixedPrecision: Problem = {
         full: `precision --study speed --size ${sizes} --context 256 --dtype float32,bfloat16 --warmup 5 --steps 10`,
         quick: 'precision --study speed --size tiny --context 64 --dtype float32,bfloat16 --steps 5',
       },
-      ...{ secondsPerCell: { full: 1, quick: 7 }, wanted: 1 },
+      ...{ secondsPerCell: { full: 1.1, quick: 7 }, wanted: 1 },
       shows: ['speed', 'speed-ups'],
     },
     {

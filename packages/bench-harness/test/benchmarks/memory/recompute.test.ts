@@ -44,6 +44,28 @@ describe('roofline memory --recompute', () => {
     expect(Number(block!['gradientBytes'])).toBe(4 * (4 * 32 * 32 + 3 * 32 * 96 + 2 * 32));
   });
 
+  it('predicts no less than what is there with all gradients', () => {
+    const { weightBytes, otherHeldBytes, parameterCount } = records[0]!.result as Record<string, number>;
+    const least = weightBytes! + otherHeldBytes! + 4 * parameterCount!;
+    const predicted = rows().map((row) => Number(row['predictedBytes']));
+    expect(Math.min(...predicted)).toBeGreaterThanOrEqual(least);
+    // A step whose blocks keep next to nothing beside its weights.
+    const light = records.map((record) => {
+      const result = structuredClone(record.result) as Record<string, number>;
+      result['weightBytes'] = weightBytes! + 2 ** 30;
+      return {
+        ...record,
+        result: { ...result, peakAllocatedBytes: result['peakAllocatedBytes']! + 2 ** 30 },
+      };
+    });
+    const [table] = memoryBenchmark
+      .toReport(light as CellRecord[])
+      .sections.find(({ id }) => id === 'recomputation')!
+      .blocks.filter((block) => block.kind === 'table');
+    for (const row of table!.rows as Record<string, unknown>[])
+      expect(Math.abs(Number(row['predictedBytes']) / Number(row['peakBytes']) - 1)).toBeLessThan(0.01);
+  });
+
   it('leads with what that takes, and says which policy takes the least', () => {
     const text = renderMarkdown(report());
     expect(report().title).toMatch(/^The peak of .* of one that keeps all of its activations/);

@@ -60,12 +60,16 @@ export function bestGroup({ layers, input, all }: BlockBytes): number {
   return Math.min(layers, Math.max(1, Math.round(Math.sqrt((layers * input) / all))));
 }
 
-/** The peak of the step that keeps all, with what its blocks keep replaced: for steps whose peak is in their blocks, not at the loss. */
+/**
+ * The peak of the step that keeps all, with what its blocks keep replaced: for steps whose peak is in their blocks, not at the loss. No
+ * policy takes less than what is there once the backward pass has made all gradients.
+ */
 function predictedPeakBytes({ cell, beside }: Compared): number | null {
   const blocks = blockBytesOf(beside);
   if (!blocks) return null;
   const less = predictedKeptBytes('none', blocks) - predictedKeptBytes(cell.recompute, blocks);
-  return beside.peakBytes! - less;
+  const { weightBytes, otherHeldBytes, parameterCount } = beside.result;
+  return Math.max(beside.peakBytes! - less, weightBytes + otherHeldBytes + FLOAT32_BYTES * parameterCount);
 }
 
 /** What the gradients of one block take. */
@@ -80,7 +84,11 @@ const columns: readonly ColumnOf<Compared>[] = [
     ...{ ...held, emphasis: 'strong', description: 'Most bytes allocated at once.' },
   }),
   column.bytes('predictedBytes', 'Predicted', predictedPeakBytes, {
-    ...{ ...held, description: 'From what a block keeps where nothing is made again.' },
+    ...{
+      ...held,
+      description:
+        'From what a block keeps where nothing is made again; at least what is there with all gradients.',
+    },
   }),
   column.ratio('peakRatio', 'Peak / none', ({ peakBytes, beside }) => peakBytes! / beside.peakBytes!, {
     shown: 'filled',
