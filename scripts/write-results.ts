@@ -40,7 +40,7 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
   'h200-units': ['h200-units'],
   'h200-8b': ['h200-8b'],
   'h200x2-collectives': ['h200x2-allreduce', 'h200x2-allgather-reducescatter', 'h200x2-ddp'],
-  'h200x2-models': ['h200x2-8b', 'h200x2-fsdp', 'h200x2-tensor', 'h200x2-ddp-compiled'],
+  'h200x2-models': ['h200x2-8b', 'h200x2-context', 'h200x2-fsdp', 'h200x2-tensor', 'h200x2-ddp-compiled'],
   'cpu-float32': ['cpu-float32'],
   'cpu-compiled': ['cpu-compiled'],
   'cpu-collectives': ['cpu-allreduce', 'cpu-ddp'],
