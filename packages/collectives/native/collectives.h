@@ -103,6 +103,23 @@ inline void reduceScatter(const std::shared_ptr<Mesh>& mesh, const Job& job, uin
   memcpy(job.out, memory[(size - 2) % 2].get(), bytes);
 }
 
+// To the rank so many further, from the one as many before, both at once.
+inline void shift(const std::shared_ptr<Mesh>& mesh, const Job& job, uint32_t tag, size_t bytes) {
+  const int rank = mesh->rank, size = mesh->size;
+  const int to = (rank + job.root) % size, from = (rank + size - job.root) % size;
+  if (to == rank) {
+    memcpy(job.out, job.in, bytes);
+    return;
+  }
+  const auto slot = gloo::Slot::build(kRingSlot, tag);
+  auto input = mesh->createUnboundBuffer(job.in, bytes);
+  auto output = mesh->createUnboundBuffer(job.out, bytes);
+  output->recv(from, slot, 0, bytes);
+  input->send(to, slot, 0, bytes);
+  output->waitRecv();
+  input->waitSend();
+}
+
 inline void runReduction(const std::shared_ptr<Mesh>& mesh, const Job& job, uint32_t tag) {
   const DTypeFacts facts = factsOf(job.dtype);
   if (job.kind == kAllReduce) allReduce(mesh, job, tag, facts);
@@ -187,6 +204,9 @@ inline void runCollective(const std::shared_ptr<Mesh>& mesh, const Job& job, uin
       gloo::scatter(options);
       break;
     }
+    case kShift:
+      shift(mesh, job, tag, bytes);
+      break;
     default: return;
   }
 }

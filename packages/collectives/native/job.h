@@ -22,6 +22,7 @@ enum Kind {
   kSend,
   kRecv,
   kBarrier,
+  kShift,
   kConnect
 };
 enum State { kPending, kDone, kMismatch, kFailed };
@@ -30,7 +31,7 @@ struct Job {
   Kind kind;
   int dtype;
   int reduction;
-  // Root of the collective, or peer of a send or receive.
+  // Root of the collective, peer of a send or receive, or by how many ranks a shift goes.
   int root;
   char* in;
   char* out;

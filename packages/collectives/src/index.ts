@@ -45,6 +45,7 @@ export type {
 } from './parallel/tensor/tensor-parallel.ts';
 export { type ReductionOptions, allReduce } from './ops/all-reduce.ts';
 export { allToAll } from './ops/all-to-all.ts';
+export { shift } from './ops/shift.ts';
 export { broadcast, reduce } from './ops/broadcast.ts';
 export { allGather, reduceScatter } from './ops/gather-scatter.ts';
 export { receive, send } from './ops/send-receive.ts';

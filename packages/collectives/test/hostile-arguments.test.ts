@@ -142,6 +142,7 @@ const table: HostileTable = {
   allGather: { args: () => [ones([2]), group()] },
   reduceScatter: { args: () => [ones([2]), group(), { op: 'max' }], legal: reductionOptions },
   allToAll: { args: () => [ones([2]), group()] },
+  shift: { args: () => [ones([2]), 1, group()], legal: { '1': '5' } },
   broadcast: { args: () => [ones([2]), 0, group()] },
   reduce: {
     args: () => [ones([2]), 0, group(), { op: 'max' }],

@@ -2,10 +2,12 @@ import { LibraryNotFoundError, RooflineError } from '@roofline/tensor-core';
 import { type NativeFunctions, declareFunctions, ffi, keepLibrary } from '@roofline/cuda/host';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { kinds } from './native-codes.ts';
 
 // Addresses and handles are numbers; see native/gloo_shim.cc.
 const prototypes = {
   lastError: 'int roofline_gloo_last_error(uintptr_t text, int capacity)',
+  kinds: 'int roofline_gloo_kinds()',
   open: 'uintptr_t roofline_gloo_open(int rank, int size, const char *host, const char *interfaceName, int timeoutMs)',
   addresses: 'int roofline_gloo_addresses(uintptr_t group, uintptr_t out, int capacity)',
   notified: 'int roofline_gloo_notified(uintptr_t group)',
@@ -44,6 +46,7 @@ export function glooLibrary(): GlooLibrary {
     const handle = ffi().load(path);
     keepLibrary(path);
     const functions = declareFunctions(handle, prototypes, missingFunction);
+    if (functions.kinds() !== Object.keys(kinds).length) throw missingFunction('roofline_gloo_kinds');
     // A collected handle would unload the library under its functions.
     loaded = { handle, functions };
     return functions;

@@ -16,7 +16,8 @@ export const kinds: Readonly<Record<CollectiveKind | 'connect', number>> = {
   send: 8,
   recv: 9,
   barrier: 10,
-  connect: 11,
+  shift: 11,
+  connect: 12,
 };
 
 /** A bool is no number to reduce, and has none. */

@@ -13,6 +13,7 @@ export type CollectiveKind =
   | 'allToAll'
   | 'gather'
   | 'scatter'
+  | 'shift'
   | 'send'
   | 'recv'
   | 'barrier';
@@ -22,7 +23,7 @@ export interface BackendCall {
   readonly kind: CollectiveKind;
   readonly dtype: DType;
   readonly reduction: Reduction;
-  /** The root, or the peer of a send or receive. */
+  /** The root, the peer of a send or receive, or by how many ranks a shift goes. */
   readonly root: number;
   /** Addresses; 0 for none. */
   readonly input: number;

@@ -17,7 +17,7 @@ type NcclCall = (functions: NcclFunctions) => number;
 
 /** What a call of a group comes to; nothing where no rank has an element. */
 export function ncclCallsOf(call: BackendCall, place: NcclPlace): NcclCall[] {
-  const { rank, communicator, stream, scratch } = place;
+  const { rank, size, communicator, stream, scratch } = place;
   const { kind, input, output, count, root } = call;
   const dtype = dataTypes[call.dtype]!;
   const op = reductionOps[call.reduction];
@@ -58,6 +58,11 @@ export function ncclCallsOf(call: BackendCall, place: NcclPlace): NcclCall[] {
       return [
         ...(rank === root ? sends(call, place, input, everyone(place)) : []),
         ...exchange('recv', call, place, () => output, [root]),
+      ];
+    case 'shift':
+      return [
+        ...exchange('send', call, place, () => input, [(rank + root) % size]),
+        ...exchange('recv', call, place, () => output, [(rank - root + size) % size]),
       ];
   }
 }

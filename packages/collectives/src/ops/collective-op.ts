@@ -25,7 +25,7 @@ export interface CollectiveAttributes {
   readonly group: ProcessGroup;
   /** Of those that reduce. */
   readonly reduction?: Reduction;
-  /** The root, or the peer of a send or receive: a rank of the group. */
+  /** The root, or the peer of a send or receive: a rank of the group; by how many ranks a shift goes. */
   readonly root?: number;
 }
 

@@ -24,6 +24,7 @@ import {
   allGather,
   allReduce,
   allToAll,
+  shift,
   broadcast,
   receive,
   reduce,
@@ -71,6 +72,10 @@ function checkValues(dtype: DType): void {
     allToAll(on(ownNumbers(3 * size), [size, 3], dtype), group),
     everyone.flatMap((member) => numbersOf(member, 3 * size).slice(rank * 3, rank * 3 + 3)),
   );
+  for (const by of [1, -1, 0, size + 2]) {
+    const from = (((rank - by) % size) + size) % size;
+    expectValues(`shift by ${by} ${dtype}`, shift(own, by, group), numbersOf(from, 6));
+  }
   for (const from of everyone) {
     expectValues(`broadcast ${dtype}`, broadcast(own, from, group), numbersOf(from, 6));
     expectValues(`reduce ${dtype}`, reduce(own, from, group), rank === from ? sumOfAll(6) : Array(6).fill(0));
@@ -128,6 +133,7 @@ function checkGradients(): void {
     weighted(reduceScatter(x, group, { op: 'average' })),
   );
   checkGradient('allToAll', [size, 2], (x) => weighted(allToAll(x, group)));
+  checkGradient('shift', [2, 2], (x) => weighted(shift(x, 1, group)));
   checkGradient('broadcast', [3], (x) => weighted(broadcast(x, root, group)));
   checkGradient('reduce', [3], (x) => weighted(reduce(x, root, group)));
   checkGradient('the reduced average', [3], (x) => weighted(reduce(x, 0, group, { op: 'average' })));
@@ -233,7 +239,16 @@ function checkFacts(): void {
   });
   const x = on(ownNumbers(4 * size));
   const bytes = x.byteLength;
-  scope(() => void [allReduce(x, group), reduceScatter(x, group), allToAll(x, group), allGather(x, group)]);
+  scope(
+    () =>
+      void [
+        allReduce(x, group),
+        reduceScatter(x, group),
+        allToAll(x, group),
+        allGather(x, group),
+        shift(x, -1, group),
+      ],
+  );
   stop();
   const share = (size - 1) / size;
   deepStrictEqual(seen, [
@@ -241,6 +256,7 @@ function checkFacts(): void {
     `reduceScatter ${share * bytes} reduceScatter(sum) float32 [4]`,
     `allToAll ${share * bytes} allToAll float32 [${4 * size}]`,
     `allGather ${share * bytes * size} allGather float32 [${4 * size}]`,
+    `shift ${bytes} shift(by ${(size - 1) % size}) float32 [${4 * size}]`,
   ]);
   const y = on([1, 2, 3]).requiresGrad_();
   throws(() => allReduce(y, group, { op: 'max' }), /a max over ranks has no gradient/);

@@ -26,6 +26,7 @@ import {
   allGather,
   allReduce,
   allToAll,
+  shift,
   broadcast,
   receive,
   reduce,
@@ -101,6 +102,7 @@ function checkOps(): void {
   checkSame('allGather', [3, 2], (x) => [mul(allGather(add(x, 1), group), 2)]);
   checkSame('reduceScatter', [2 * size, 3], (x) => [reduceScatter(mul(x, x), group)]);
   checkSame('allToAll', [size, 5], (x) => [exp(allToAll(x, group))]);
+  checkSame('shift', [2, 3], (x) => [add(shift(mul(x, 2), 1, group), shift(x, -1, group))]);
   checkSame('broadcast', [4], (x) => [add(broadcast(x, root, group), x)]);
   checkSame('reduce', [4], (x) => [add(reduce(x, root, group), x)]);
   if (size > 1)

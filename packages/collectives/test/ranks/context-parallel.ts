@@ -287,7 +287,7 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     const wide = lossOf(alone, ids, targets, false);
     const own = shardOf(context, { ids, targets });
     const sent = new Set<string>();
-    const stop = observeOps({ before: ({ name }, [x]) => void (name === 'send' && sent.add(x!.dtype)) });
+    const stop = observeOps({ before: ({ name }, [x]) => void (name === 'shift' && sent.add(x!.dtype)) });
     const error = Math.abs(lossOf(model, own.ids, own.targets, true) - wide);
     stop();
     const theirs = Math.abs(lossOf(alone, ids, targets, true) - wide);
@@ -309,7 +309,7 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
       const { ids, targets } = shardOf(context, batchOf(0));
       let sent = 0;
       const stop = observeOps({
-        before: ({ name }, [x]) => void (name === 'send' && (sent += x!.byteLength)),
+        before: ({ name }, [x]) => void (name === 'shift' && (sent += x!.byteLength)),
       });
       const loss = languageModelLoss(model, ids, targets);
       const keys = 2 * ids.size * config.modelDimension * config.layers * Float32Array.BYTES_PER_ELEMENT;

@@ -63,6 +63,9 @@ function move(calls: readonly BackendCall[]): void {
   else if (a.kind === 'allGather')
     for (const { output } of calls)
       calls.forEach(({ input }, rank) => memcpy(output + rank * byteLength, input, byteLength));
+  else if (a.kind === 'shift')
+    for (const [rank, { output }] of calls.entries())
+      memcpy(output, calls[(rank + a.root) % 2]!.input, byteLength);
   else if (a.kind === 'send' || a.kind === 'recv') {
     const [from, to] = a.kind === 'send' ? [a, b] : [b, a];
     memcpy(to.output, from.input, byteLength);

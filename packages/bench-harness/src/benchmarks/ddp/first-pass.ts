@@ -24,7 +24,7 @@ interface SeenCall {
   readonly bytes: number;
 }
 
-const collectives = new Set(['allReduce', 'allGather', 'reduceScatter', 'send', 'receive']);
+const collectives = new Set(['allReduce', 'allGather', 'reduceScatter', 'shift']);
 
 /** The collectives between the beginnings of the first and the second pass. */
 export class FirstPass {
@@ -37,9 +37,9 @@ export class FirstPass {
     this.#device = device;
   }
 
-  /** Bytes of each call; what is received was sent by another rank, which counts it. */
+  /** Bytes of each call. */
   get bytes(): number[] {
-    return this.#seen.filter(({ op }) => op.name !== 'receive').map(({ bytes }) => bytes);
+    return this.#seen.map(({ bytes }) => bytes);
   }
 
   beginPass(): void {
@@ -71,12 +71,8 @@ export class FirstPass {
     );
     return () =>
       noGrad(() => {
-        for (const call of this.#seen) {
-          const result = applyOne(call.op, [inputs.get(kindOf(call))!], call.attributes as never);
-          // Whoever receives waits; a ring whose ranks all waited for what they send would go round one by one.
-          if (call.op.name === 'send') result.dispose();
-          else waitFor(result);
-        }
+        for (const call of this.#seen)
+          waitFor(applyOne(call.op, [inputs.get(kindOf(call))!], call.attributes as never));
       });
   }
 }

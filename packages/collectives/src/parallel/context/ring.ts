@@ -1,6 +1,6 @@
 import type { Tensor } from '@roofline/tensor-core';
 import type { ProcessGroup } from '../../group/process-group.ts';
-import { receive, send } from '../../ops/send-receive.ts';
+import { shift } from '../../ops/shift.ts';
 
 /** A step of a ring, in which a rank has what belongs to another. */
 interface RingStep {
@@ -28,15 +28,6 @@ export class Ring {
 
   /** Begins to send `x` to the next rank, and gives what comes from the one before; its first reader waits for it. */
   pass(x: Tensor): Tensor {
-    const { rank, size } = this.#group;
-    const [next, before] = [(rank + 1) % size, (rank + size - 1) % size];
-    // Where calls wait for each other in their order, as NCCL's do, one side of each pair must receive first.
-    if (rank % 2 === 1) {
-      const coming = receive(x, before, this.#group);
-      send(x, next, this.#group);
-      return coming;
-    }
-    send(x, next, this.#group);
-    return receive(x, before, this.#group);
+    return shift(x, 1, this.#group);
   }
 }
