@@ -1,9 +1,11 @@
+import { formatPercent } from '@roofline/reports';
 import { ratioOfMedians, summarize } from '../../../measuring/statistics.ts';
 import { ratioLead, type Lead } from '../../../report/lead.ts';
 import { measuredOf } from '../../../report/measurement.ts';
 import type { ComparedCell } from '../../../report/ratio-chart.ts';
 import { type DdpCell, ddpCellParameters, isSharded, tensorRanksOf } from '../parameters.ts';
 import type { DdpMeasurement } from './measured.ts';
+import { hiddenShare } from './tables.ts';
 
 type Cells = readonly DdpMeasurement[];
 
@@ -23,10 +25,10 @@ const common = {
 
 /**
  * Our steps compared with a peer's, else passes with communication compared with those without, else divided layers compared
- * with whole ones; null for one rank alone.
+ * with whole ones, else what of the communication is hidden; null for one rank alone.
  */
 export function lead(cells: Cells): Lead | null {
-  return peerLead(cells) ?? communicationLead(cells) ?? divisionLead(cells);
+  return peerLead(cells) ?? communicationLead(cells) ?? divisionLead(cells) ?? hiddenLead(cells);
 }
 
 function peerLead(cells: Cells): Lead | null {
@@ -91,4 +93,11 @@ function divisionLead(cells: Cells): Lead | null {
     divided,
     (range) => `With layers divided over ranks a step takes ${range} of the time of one rank`,
   );
+}
+
+function hiddenLead(cells: Cells): Lead | null {
+  const shares = measuredOf(cells).flatMap((each) => hiddenShare(each) ?? []);
+  if (shares.length === 0) return null;
+  const ends = [...new Set([Math.min(...shares), Math.max(...shares)].map((share) => formatPercent(share)))];
+  return { claim: `${ends.join(' to ')} of the communication runs alongside computation` };
 }
