@@ -65,7 +65,8 @@ async function planRun(problem: Problem, run: StudyRun, place: StudyPlace): Prom
   try {
     const { benchmark, options } = await askedSweep([...words, '--out', out]);
     const parameters = benchmark.parameters.parse(options.parameters(deviceOf(options.device)));
-    return { ...shared, cells: cellsOf(benchmark, parameters, records), hindrance: null };
+    const cells = cellsOf(benchmark, parameters, records);
+    return { ...shared, cells, records: inOrderOf(cells, records), hindrance: null };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return { ...shared, cells: [], hindrance: error.message.split('\n')[0]! };
@@ -111,6 +112,12 @@ function cellsOf(
       isOlder: record !== null && record.environment.git?.commit !== commit,
     };
   });
+}
+
+/** Records as the plan has their cells, whatever slice of the study measured them; those of other cells come last. */
+function inOrderOf(cells: readonly PlannedCell[], records: readonly CellRecord[]): CellRecord[] {
+  const planned = new Set(cells.flatMap(({ record }) => record ?? []));
+  return [...planned, ...records.filter((record) => !planned.has(record))];
 }
 
 /** The line for a shell that measures a run, and goes on with what its folder holds. */

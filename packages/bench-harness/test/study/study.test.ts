@@ -73,6 +73,16 @@ describe('a study', () => {
     expect(stateOf(await planRuns(rounding, place))).toMatchObject({ settled: 3, older: 0 });
   });
 
+  it('shows cells in the order of the plan, whichever were measured first', async () => {
+    const place = placeIn(temporaryFolder());
+    await measure(place);
+    const path = join((await planRuns(rounding, place))[1]!.out, 'results.jsonl');
+    const lines = readFileSync(path, 'utf8').trim().split('\n');
+    writeFileSync(path, `${lines.toReversed().join('\n')}\n`);
+    const { records } = (await planRuns(rounding, place))[1]!;
+    expect(records.map(({ parameters }) => parameters['dtype'])).toEqual(['float16', 'bfloat16']);
+  });
+
   it("goes on where its time ended in the middle of a run's first cell, with what other runs have", async () => {
     const place = placeIn(temporaryFolder());
     const controller = new AbortController();
