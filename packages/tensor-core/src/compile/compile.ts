@@ -44,9 +44,9 @@ export interface CompileOptions {
   /**
    * The memory that a replay may take on a GPU, in bytes or as a text such as `100GiB`: parameters, an optimizer's state, arguments,
    * what the graph makes, and copies that it keeps, but not the workspaces of kernels. Where the function as it stands takes more,
-   * intermediates are freed and made again before their next use: those first that free the most bytes for each FLOP. Where there is room,
-   * what `checkpoint` would make again is kept. Results are the same bits. The first call runs eagerly and keeps to no budget. A CompileError says the least that is possible where that is more;
-   * the CPU, which allocates as it goes, takes no budget. Default: none.
+   * intermediates are freed and made again before their next use: those first that free the most bytes for each FLOP. Where there is
+   * room, what `checkpoint` would make again is kept. Results are the same bits. The first call runs eagerly and keeps to no budget. A
+   * CompileError says the least that is possible where that is more; the CPU, which allocates as it goes, takes no budget. Default: none.
    */
   readonly memoryBudget?: number | string;
 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Call, Graph, Operand } from '../graph/graph.ts';
 import { hasEffects } from '../graph/ordered-effects.ts';
+import { isFused } from './fused-ops.ts';
 
 /**
  * By place, the places of the earlier calls that make the same, the last one first: the same op with the same attributes, on
@@ -16,9 +17,9 @@ export function dependsOnOperands(call: Call): boolean {
   return stepsOf(call).every((step) => step.live === null && !hasEffects(step) && isPlain(step.attributes));
 }
 
-/** The op of a fused call is its own, those of its members are not. */
+/** The op of a fused call is its own, those of its members are not. Members of other calls only say where they come from. */
 function stepsOf(call: Call): readonly Call[] {
-  return call.members ?? [call];
+  return isFused(call.op) ? call.members! : [call];
 }
 
 /** Calls that make the same. */
@@ -52,8 +53,9 @@ class Contents {
     return earlier;
   }
 
-  #sameCalls(call: Call): SameCalls {
+  #sameCalls(call: Call): SameCalls | null {
     const key = this.#keyOf(call);
+    if (key === null) return null;
     const seen = this.#seen.get(key) ?? [];
     this.#seen.set(key, seen);
     const attributes = stepsOf(call).map((step) => step.attributes);
@@ -64,30 +66,39 @@ class Contents {
     return first;
   }
 
-  /** The steps of a call on contents; what is around a part that it writes is part of what it makes. */
-  #keyOf(call: Call): string {
+  /**
+   * The steps of a call on contents; what is around a part that it writes is part of what it makes. Null for a fused call with a step on
+   * a storage that has moved since.
+   */
+  #keyOf(call: Call): string | null {
     const made = new Map<number, string>();
     const read = ({ storage, ...layout }: Operand) => [
       made.get(storage) ?? this.#of(storage),
       ...layoutOf(layout),
     ];
-    const steps = stepsOf(call).map(({ op, inputs, outputs }, number) => {
-      const step = [this.#numberOf(op), inputs.map(read), outputs.map(layoutOf)];
+    const steps: unknown[] = [];
+    for (const [number, { op, inputs, outputs }] of stepsOf(call).entries()) {
+      if (isFused(call.op) && inputs.some(({ storage }) => !made.has(storage) && !this.#isFilled(storage)))
+        return null;
+      steps.push([this.#numberOf(op), inputs.map(read), outputs.map(layoutOf)]);
       outputs.forEach(({ storage }, i) => made.set(storage, `${number}.${i} of this`));
-      return step;
-    });
+    }
     const left = call.outputs.map(({ storage, ...layout }) => [
       made.get(storage),
       this.#of(storage),
       ...layoutOf(layout),
     ]);
-    return JSON.stringify([steps, left]);
+    return JSON.stringify([steps, call.inputs.map(read), left]);
   }
 
   #numberOf(op: Call['op']): number {
     const number = this.#opNumbers.get(op) ?? this.#opNumbers.size;
     this.#opNumbers.set(op, number);
     return number;
+  }
+
+  #isFilled(storage: number): boolean {
+    return this.#written.has(storage) || this.#graph.storages[storage]!.source.kind !== 'made';
   }
 
   #of(storage: number): string | number {

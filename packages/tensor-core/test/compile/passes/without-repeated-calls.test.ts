@@ -3,6 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { partsOf } from '../../../src/compile/cuda/arena.ts';
 import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
+import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
@@ -263,6 +264,25 @@ describe('calls that repeat an earlier one', () => {
     ])('stay with %s', (_, other) => {
       expect(exps(() => filled([0, x], [1, y]), other)).toBe(2);
     });
+  });
+
+  it('are not products of other weights, though their members have no storages any more', () => {
+    const low = (w: Tensor) => t.cast(w, 'bfloat16');
+    const [h, w1, w2] = [low(random([2, 3, 16], 1)), random([16, 16], 2), random([16, 16], 3)];
+    const both = (v1: Tensor, v2: Tensor) => {
+      const [a, b] = [low(v1), low(v2)];
+      return t.add(t.mul(t.linear(h, a), 2), t.mul(t.linear(h, b), 3));
+    };
+    const traced = graphOf(() => {
+      const first = both(w1, w2);
+      const scale = t.cast(t.sum(first), 'float32');
+      return [t.sub(first, both(t.mul(w1, scale), t.mul(w2, scale)))];
+    });
+    const merged = mergeProducts(traced.graph);
+    const products = merged.calls.filter(({ op }) => op.name === 'matmul');
+    expect(products.map(({ members }) => members?.length)).toEqual([2, 2]);
+    const left = withoutRepeatedCalls(merged, 2 ** 40);
+    expect(left.calls.filter(({ op }) => op.name === 'matmul')).toHaveLength(2);
   });
 
   /** Its second run makes a matrix and an exponential of 36 MB again. */
