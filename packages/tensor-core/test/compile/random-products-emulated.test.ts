@@ -6,7 +6,7 @@ import type { Tensor } from '../../src/index.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../src/testing.ts';
 import { fuzzSettings } from './fuzz-settings.ts';
-import { branchesOf } from './random-branches.ts';
+import { optionsOf } from './random-options.ts';
 
 const { seed, programs, minutes } = fuzzSettings(5, 40);
 
@@ -211,7 +211,10 @@ describe.skipIf(hostCompilerVersion() === null)('random sums of products on an e
         const program = new Case(caseSeed);
         const { size } = program;
         const [eager, memory] = [makeMemory(size), makeMemory(size)];
-        const compiled = t.compile((x: Tensor) => program.run(memory, x), branchesOf({ seed: caseSeed }));
+        const compiled = t.compile(
+          (x: Tensor) => program.run(memory, x),
+          optionsOf({ seed: caseSeed }, device),
+        );
         for (let call = 0; call < 4; call++) {
           const x = whole([size.rows, size.columns], 30 + call);
           const [expected, largest] = withLargest(() => told(program.run(eager, x), eager));

@@ -9,7 +9,7 @@ import { unitRoundoff } from '../op-cases/support/samples.ts';
 import { listingOf } from '../differential/report.ts';
 import { seedGradient } from '../differential/run-ours.ts';
 import { type FuzzSettings, sayWhatWasDrawn } from './fuzz-settings.ts';
-import { branchesOf } from './random-branches.ts';
+import { optionsOf } from './random-options.ts';
 
 /** Filled by the host, at random or not at all; compile.test.ts covers those. */
 const ofTheHost = new Set([
@@ -148,14 +148,17 @@ function runBoth(program: Program, device: Device): Outcome {
     } catch (error) {
       return { error: error as Error };
     }
-    const compiled = t.compile((...given: Tensor[]) => {
-      const { results, root } = execute(program, given, device);
-      // Once more, so that calls repeat earlier ones and gradients are added to earlier ones.
-      const again = execute(program, given, device);
-      root?.backward(seedTensor);
-      again.root?.backward(seedTensor);
-      return [...results, ...again.results].map((result) => result.detach());
-    }, branchesOf(program));
+    const compiled = t.compile(
+      (...given: Tensor[]) => {
+        const { results, root } = execute(program, given, device);
+        // Once more, so that calls repeat earlier ones and gradients are added to earlier ones.
+        const again = execute(program, given, device);
+        root?.backward(seedTensor);
+        again.root?.backward(seedTensor);
+        return [...results, ...again.results].map((result) => result.detach());
+      },
+      optionsOf(program, device),
+    );
     const outcomes = [0, 1, 2].map(() => {
       restore(program, bases, device);
       return told(compiled(...bases), bases);

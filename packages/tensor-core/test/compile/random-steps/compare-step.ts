@@ -4,7 +4,7 @@ import type { Device, Tensor } from '../../../src/index.ts';
 import { unitRoundoff } from '../../op-cases/support/samples.ts';
 import type { StepProgram } from './step-program.ts';
 import { type Trainer, World } from './world.ts';
-import { branchesOf } from '../random-branches.ts';
+import { optionsOf } from '../random-options.ts';
 
 /** The first is captured, the others are replayed; they must see what the host does between them. */
 const calls = 5;
@@ -40,7 +40,7 @@ export function compareStep(program: StepProgram, device: Device, trainers: read
       return { kind, message: (error as Error).message, ops: [] };
     }
     const world = new World(program, device, trainers);
-    const step = t.compile((...given: Tensor[]) => world.run(given), branchesOf(program));
+    const step = t.compile((...given: Tensor[]) => world.run(given), optionsOf(program, device));
     try {
       const difference = firstDifference(expected, program, world, step);
       if (difference === null) return { kind: 'same', message: '', ops: opsOf(step) };
