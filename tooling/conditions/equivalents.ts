@@ -230,12 +230,6 @@ export const equivalents: readonly Equivalent[] = [
     reason: 'What reads its own output mutates it, which canWrite refuses.',
   },
   {
-    file: 'passes/without-repeated-calls.ts',
-    source: 'this.#versions.get(input.storage) ?? 0,',
-    replacement: 'this.#versions.get(input.storage)',
-    reason: 'JSON has null for it, which no version is.',
-  },
-  {
     file: 'passes/accumulate-embeddings.ts',
     source:
       'if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;',
