@@ -3,6 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { partsOf } from '../../../src/compile/cuda/arena.ts';
 import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
+import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
@@ -113,6 +114,9 @@ describe('calls that repeat an earlier one', () => {
     const draw = () => t.dropout(x, { p: 0.5, generator });
     const { graph } = graphOf(() => [t.sub(draw(), draw())]);
     expect(opNames(withoutRepeatedCalls(graph))).toEqual(['dropout', 'dropout', 'sub']);
+    // Nor is what is made of them.
+    const made = graphOf(() => [t.sub(t.exp(draw()), t.exp(draw()))]).graph;
+    expect(opNames(withoutRepeatedCalls(made))).toEqual(['dropout', 'exp', 'dropout', 'exp', 'sub']);
     const noise = () => t.uniform([4, 6], { generator });
     const filled = graphOf(() => [t.sub(noise(), noise())]).graph;
     expect(withoutRepeatedCalls(filled)).toBe(filled);
@@ -264,6 +268,24 @@ describe('calls that repeat an earlier one', () => {
     ])('stay with %s', (_, other) => {
       expect(exps(() => filled([0, x], [1, y]), other)).toBe(2);
     });
+  });
+
+  it('are fused ones of the same steps, but not where a step reads another one', () => {
+    const rows = (fn: (y: Tensor) => Tensor) => t.sum(fn(t.neg(x)), { dims: 1 });
+    const fusedOf = (second: (y: Tensor) => Tensor) => {
+      const traced = graphOf(() => [
+        t.sub(
+          rows((y) => t.sub(y, t.exp(y))),
+          t.mul(rows(second), 2),
+        ),
+      ]);
+      const fused = fusePointwise(traced.graph);
+      expect(fused.calls.filter(({ members }) => members?.length === 3)).toHaveLength(2);
+      return opNames(withoutRepeatedCalls(fused, 2 ** 40)).filter((name) => name === 'fused_neg_exp_sub')
+        .length;
+    };
+    expect(fusedOf((y) => t.sub(y, t.exp(y)))).toBe(1);
+    expect(fusedOf((y) => t.sub(t.exp(y), y))).toBe(2);
   });
 
   it('are not products of other weights, though their members have no storages any more', () => {

@@ -16,7 +16,8 @@ import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { scaleInUpdate } from '../../../src/compile/passes/scale-in-update.ts';
 import { updateEarly } from '../../../src/compile/passes/update-early.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
-import { Arena } from '../../../src/compile/cuda/arena.ts';
+import { Arena, partsOf } from '../../../src/compile/cuda/arena.ts';
+import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
 import type { CudaProperties } from '@roofline/cuda';
 import type { Graph } from '../../../src/compile/graph/graph.ts';
@@ -44,7 +45,11 @@ const passes: Readonly<Record<string, Pass>> = {
   // As for one that leaves room at some calls.
   keepRepeated: (graph) => {
     const { graph: least, bytes } = rematerialize(graph, 0);
-    return withoutRepeatedCalls(least, Math.ceil(1.3 * bytes));
+    const most = Math.ceil(1.3 * bytes);
+    const kept = withoutRepeatedCalls(least, most);
+    if (fullestCall(partsOf(kept)).bytes > most)
+      throw new Error(`keepRepeated needs more than ${most} bytes`);
+    return kept;
   },
 };
 
