@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { ifPossible } from '../attempt.ts';
 import { z } from 'zod';
-import { ceilingsSchema, type Ceilings } from '../measuring/ceilings.ts';
+import { ceilingsSchema, largestSpread, type Ceilings } from '../measuring/ceilings.ts';
 import { makeFolders } from '@roofline/cuda/host';
 import { deviceIdentity, type Environment } from '../records/environment.ts';
 
@@ -21,9 +21,13 @@ export function ceilingsCachePath(): string {
   return join(caches, 'roofline', 'ceilings.json');
 }
 
-/** Null when this device was not measured yet, or the cache cannot be read. */
+/** A machine with other work has a larger spread, and lower ceilings than its own: 4 to 15 % are usual, 80 % were seen. */
+const mostSpread = 0.3;
+
+/** Null when this device was not measured yet, or while it had other work, or the cache cannot be read. */
 export function readCachedCeilings(environment: Environment): Ceilings | null {
-  return readCache()[cacheKey(environment)] ?? null;
+  const ceilings = readCache()[cacheKey(environment)];
+  return ceilings && largestSpread(ceilings) <= mostSpread ? ceilings : null;
 }
 
 /** Adds to what is kept of this device. A cache that cannot be written costs time, never the sweep. */

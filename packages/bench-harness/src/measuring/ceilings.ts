@@ -29,10 +29,14 @@ export type Ceilings = z.infer<typeof ceilingsSchema>;
 const LARGEST_SPREAD = 0.05;
 
 /** The largest spread among the ceilings, up to 5 %; 0 where it is not known. */
-export function ceilingsSpread({ spread }: Ceilings): number {
+export function ceilingsSpread(ceilings: Ceilings): number {
+  return Math.min(largestSpread(ceilings), LARGEST_SPREAD);
+}
+
+/** The same, however large. */
+export function largestSpread({ spread }: Ceilings): number {
   if (!spread) return 0;
-  const largest = Math.max(spread.copyBytesPerSecond, ...Object.values(spread.matmulFlopsPerSecond));
-  return Math.min(largest, LARGEST_SPREAD);
+  return Math.max(spread.copyBytesPerSecond, ...Object.values(spread.matmulFlopsPerSecond));
 }
 
 /** Work of one phase: its floating-point operations and the fewest bytes it must move. */

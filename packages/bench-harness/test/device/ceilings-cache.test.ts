@@ -42,6 +42,20 @@ describe('the ceilings that are kept', () => {
     expect(ceilingsCachePath()).toBe('/beside/kernels/ceilings.json');
   });
 
+  it('are not those of a machine that was busy, whose runs differed widely', () => {
+    withCache();
+    const measured = (matmul: number, copy: number) => ({
+      ...ceilings,
+      spread: { matmulFlopsPerSecond: { float32: matmul }, copyBytesPerSecond: copy },
+    });
+    for (const busy of [measured(0.83, 0.1), measured(0.1, 0.31)]) {
+      cacheCeilings(toyEnvironment, busy);
+      expect(readCachedCeilings(toyEnvironment)).toBeNull();
+    }
+    cacheCeilings(toyEnvironment, measured(0.05, 0.15));
+    expect(readCachedCeilings(toyEnvironment)).toEqual(measured(0.05, 0.15));
+  });
+
   it('are none for a user without a home folder, who can still measure', () => {
     withCache();
     vi.stubEnv('XDG_CACHE_HOME', undefined);
