@@ -18,8 +18,8 @@
 #   fsdp         compiled steps of sharded parameters do what eager ones do                              90 s
 #   fsdp-2.7b    2.7b at context 512, compiled: parameters sharded and on each rank: time and memory     30 s
 #   fsdp-8b      8b, 32,768 tokens a GPU, within 69 GiB, then PyTorch's FSDP2, compiled (needs 141 GB)   150 s
-#   context      sequences divided over the ranks are one rank's                                        not timed yet
-#   context-8b   8b, one sequence of 65,536 tokens divided over the GPUs (needs 141 GB)                  not timed yet
+#   context      sequences divided over the ranks are one rank's                                        10 s
+#   context-8b   8b, one sequence of 65,536 tokens divided over the GPUs (needs 141 GB)                  120 s
 #   fsdp-faults  20 ranks killed in the middle of gathers and of replays of sharded steps                80 s
 #
 # In an unpacked bundle (`roofline bundle`), into which this script is copied as scripts/several-gpus.sh, it runs what the bundle

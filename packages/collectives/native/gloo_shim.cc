@@ -57,10 +57,10 @@ API int roofline_gloo_addresses(void* group, char* out, int capacity) {
   return static_cast<int>(all.size());
 }
 
-// Readable whenever jobs have finished.
-// Of another version of this package, the numbers of calls mean others.
+// How many kinds of calls there are: where JavaScript knows of more or fewer, their numbers mean others.
 API int roofline_gloo_kinds() { return roofline::kConnect + 1; }
 
+// Readable whenever jobs have finished.
 API int roofline_gloo_notified(void* group) { return static_cast<Group*>(group)->notified(); }
 
 API int64_t roofline_gloo_start(void* group, int kind, int dtype, int reduction, int root, void* in, void* out,

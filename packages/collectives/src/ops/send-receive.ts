@@ -33,8 +33,8 @@ const receiveOp = defineCollective({
 /**
  * Sends `x` to one rank, which must `receive` it. The result is a scalar zero: where backward passes are to bring the gradient of
  * `x`, which then comes from that rank, add it to the loss. NCCL runs sends and receives in the order of all calls, so ranks that
- * send to each other take `shift` or `allToAll`. Throws a DeviceError, a DTypeError, a RooflineError (code RANGE) for a peer that is no rank
- * of the group, and a CollectiveError where that is this rank.
+ * send to each other take `shift` or `allToAll`. Throws a DeviceError, a DTypeError, a RooflineError (code RANGE) for a peer that is
+ * no rank of the group, and a CollectiveError where that is this rank.
  */
 export function send(x: Tensor, to: number, group: ProcessGroup): Tensor {
   checkInput('send', x, group);

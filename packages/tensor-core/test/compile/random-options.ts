@@ -1,8 +1,8 @@
 import type { CompileOptions, Device } from '../../src/index.ts';
 
 /**
- * Every other random program runs beside others whatever can; these are too small to be chosen for it. Of those for a GPU every third has a
- * budget of memory with room to keep what it makes twice.
+ * Every other random program puts all calls that may on a branch: programs of this size would get none otherwise. On a GPU every third
+ * one has a memory budget, with room to keep what the program makes twice.
  */
 export function optionsOf({ seed }: { readonly seed: number }, { type }: Device): CompileOptions {
   const branches = seed % 2 === 0 ? 'always' : 'never';

@@ -49,7 +49,7 @@ describe('roofline memory --recompute', () => {
     const least = weightBytes! + otherHeldBytes! + 4 * parameterCount!;
     const predicted = rows().map((row) => Number(row['predictedBytes']));
     expect(Math.min(...predicted)).toBeGreaterThanOrEqual(least);
-    // A step whose blocks keep next to nothing beside its weights.
+    // Activations that are small compared with the weights.
     const light = records.map((record) => {
       const result = structuredClone(record.result) as Record<string, number>;
       result['weightBytes'] = weightBytes! + 2 ** 30;

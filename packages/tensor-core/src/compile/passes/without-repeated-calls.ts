@@ -42,7 +42,7 @@ class Repeats {
     this.#room = mostBytes === undefined ? null : new MemoryRoom(partsOf(graph), mostBytes);
     graph.calls.forEach(({ inputs, outputs }, at) => {
       for (const storage of new Set([...inputs, ...outputs].map((operand) => operand.storage)))
-        this.#uses.set(storage, [...(this.#uses.get(storage) ?? []), at]);
+        if (!this.#uses.get(storage)?.push(at)) this.#uses.set(storage, [at]);
       for (const { storage } of outputs) this.#writers.set(storage, (this.#writers.get(storage) ?? 0) + 1);
     });
   }
