@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { ifPossible } from '../attempt.ts';
@@ -23,11 +23,18 @@ export function ceilingsCachePath(): string {
 
 /** A machine with other work has a larger spread, and lower ceilings than its own: 4 to 15 % are usual, 80 % were seen. */
 const mostSpread = 0.3;
+/** For how long such ceilings are used: commands that follow soon would find the same work, and measure in vain. */
+const busyMs = 3_600_000;
 
-/** Null when this device was not measured yet, or while it had other work, or the cache cannot be read. */
+/** Null when this device was not measured yet, or an hour ago and while it had other work, or the cache cannot be read. */
 export function readCachedCeilings(environment: Environment): Ceilings | null {
   const ceilings = readCache()[cacheKey(environment)];
-  return ceilings && largestSpread(ceilings) <= mostSpread ? ceilings : null;
+  if (!ceilings) return null;
+  return largestSpread(ceilings) <= mostSpread || cacheAgeMs() < busyMs ? ceilings : null;
+}
+
+function cacheAgeMs(): number {
+  return Date.now() - statSync(ceilingsCachePath()).mtimeMs;
 }
 
 /** Adds to what is kept of this device. A cache that cannot be written costs time, never the sweep. */

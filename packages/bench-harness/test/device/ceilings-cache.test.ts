@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { utimesSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -42,17 +42,21 @@ describe('the ceilings that are kept', () => {
     expect(ceilingsCachePath()).toBe('/beside/kernels/ceilings.json');
   });
 
-  it('are not those of a machine that was busy, whose runs differed widely', () => {
+  it('are those of a machine that was busy, whose runs differed widely, for an hour', () => {
     withCache();
+    const makeOld = () => utimesSync(ceilingsCachePath(), new Date(0), new Date(Date.now() - 3_700_000));
     const measured = (matmul: number, copy: number) => ({
       ...ceilings,
       spread: { matmulFlopsPerSecond: { float32: matmul }, copyBytesPerSecond: copy },
     });
     for (const busy of [measured(0.83, 0.1), measured(0.1, 0.31)]) {
       cacheCeilings(toyEnvironment, busy);
+      expect(readCachedCeilings(toyEnvironment)).toEqual(busy);
+      makeOld();
       expect(readCachedCeilings(toyEnvironment)).toBeNull();
     }
     cacheCeilings(toyEnvironment, measured(0.05, 0.15));
+    makeOld();
     expect(readCachedCeilings(toyEnvironment)).toEqual(measured(0.05, 0.15));
   });
 
