@@ -213,12 +213,6 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'passes/fold-copies.ts',
-    source: 'if (reader !== copy || others.length > 0 || !isIntermediate(graph, storage)) return null;',
-    replacement: 'others.length > 0',
-    reason: 'The copy is one of two users, and the other has made what it reads.',
-  },
-  {
-    file: 'passes/fold-copies.ts',
     source: 'if (strides.includes(null) || from.offset !== 0) return null;',
     replacement: 'strides.includes(null)',
     reason: 'Where each dimension is found the copy is of all elements, from the first on.',

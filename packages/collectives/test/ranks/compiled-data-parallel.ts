@@ -100,6 +100,11 @@ function train(
     const { table } = compiled.explain()[0]!;
     const calls = table.filter(({ op }) => op === 'allReduce');
     deepStrictEqual(calls.length, parallel.buckets.length);
+    // Gradients are made where they are reduced.
+    deepStrictEqual(
+      table.filter(({ op }) => op.includes('copy_')),
+      [],
+    );
     // In buckets beside the backward pass: between the first and the last lie products of it.
     if (mode === 'overlap' && options.branches !== 'never') {
       const [first, last] = [table.indexOf(calls[0]!), table.indexOf(calls.at(-1)!)];

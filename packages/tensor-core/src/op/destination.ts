@@ -6,7 +6,7 @@ import { Tensor } from '../tensor/tensor.ts';
 import type { TensorSpec } from '../base/memory-view.ts';
 
 /** Kernels may write so many bytes at once, so an output must be aligned to them. */
-const widestWriteBytes = 16;
+export const widestWriteBytes = 16;
 
 /**
  * A handle to `destination` as an op's output of `spec`; null if the output needs memory of its own, because the destination

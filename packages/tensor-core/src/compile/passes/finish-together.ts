@@ -6,6 +6,7 @@ import type { ComputeOp } from '../../op/op.ts';
 import type { OpenRange } from '../../tensor/ranges/range.ts';
 import type { Call, Operand, Graph, GraphStorage } from '../graph/graph.ts';
 import { gpuOp } from './gpu-op.ts';
+import { areDisjoint } from './operands.ts';
 import { rewritesOf } from './rewrites-of.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { contiguousStrides, sameShape, sizeOf } from '../../base/shape.ts';
@@ -35,7 +36,7 @@ export function finishTogether(graph: Graph, properties: CudaProperties): Graph 
     waiting = [];
   };
   for (const call of graph.calls) {
-    if (waiting.some(({ output }) => uses(call, output.storage))) finish();
+    if (waiting.some(({ output }) => uses(call, output))) finish();
     const split = splitCall(call, properties, storages);
     calls.push(split?.call ?? call);
     waiting.push(...(split?.unfinished ?? []));
@@ -45,8 +46,9 @@ export function finishTogether(graph: Graph, properties: CudaProperties): Graph 
   return { ...graph, storages, calls };
 }
 
-function uses({ inputs, outputs }: Call, storage: number): boolean {
-  return [...inputs, ...outputs].some((operand) => operand.storage === storage);
+/** Whether a call reads or writes some of an output, which may be in a storage with others. */
+function uses({ inputs, outputs }: Call, output: Operand): boolean {
+  return [...inputs, ...outputs].some((operand) => !areDisjoint(operand, output));
 }
 
 /** `call` with partial results, in storages that are added, in place of outputs; null where it has no deferred ones. */

@@ -1,67 +1,97 @@
+import { byteSize } from '../../base/dtype.ts';
 import { isIntermediate } from '../graph/liveness.ts';
+import { hasEffects } from '../graph/ordered-effects.ts';
+import { widestWriteBytes } from '../../op/destination.ts';
 import { copyOp } from '../../ops/copy/contiguous.ts';
+import { copyInPlaceOp } from '../../ops/copy/in-place.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { type Layout, isContiguous } from '../../base/shape.ts';
+import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
 import { isOp } from './is-op.ts';
-import { areDisjoint, areIndependent, usesOf } from './operands.ts';
+import { isLowProduct } from './low-products.ts';
+import { areDisjoint, usesOf } from './operands.ts';
 import { rewritesOf } from './rewrites-of.ts';
 
-/** Drops copies that only change the layout of a call's result, where the call can write that layout itself; it then runs last. */
+/** What a copy reads and writes. */
+interface Copied {
+  readonly from: Operand;
+  readonly to: Operand;
+}
+
+/**
+ * Drops copies, into new memory or over other tensors such as gradients' flat buffers, of what only they read, where the call that makes
+ * that can write it to its place itself. Results are the same bits, but for products of low precision that are copied to float32: as
+ * where they are added to it, they are no longer rounded before.
+ */
 export function foldCopies(graph: Graph): Graph {
   const calls = [...graph.calls];
   let uses = usesOf(calls);
   for (let at = 0; at < calls.length; at++) {
-    const copy = calls[at]!;
-    const writer = isCopy(copy) ? onlyWriter(graph, uses, copy) : null;
+    const copied = copiedBy(calls[at]!);
+    const writer = copied && onlyWriter(graph, uses, copied.from);
     if (!writer) continue;
-    const from = calls.indexOf(writer);
-    const folded = writingAs(writer, copy);
-    if (!folded || !calls.slice(from + 1, at).every((between) => areIndependent(between, writer))) continue;
-    calls[at] = folded;
-    calls.splice(from, 1);
+    const place = calls.indexOf(writer);
+    const folded = writingAs(writer, copied, calls.slice(place + 1, at));
+    if (!folded) continue;
+    calls[place] = folded;
+    calls.splice(at, 1);
     uses = usesOf(calls);
     at--;
   }
   return { ...graph, calls };
 }
 
-function isCopy({ op, live }: Call): boolean {
-  return isOp(op, copyOp) && live === null;
+function copiedBy({ op, live, inputs, outputs }: Call): Copied | null {
+  if (live !== null || !(isOp(op, copyOp) || isOp(op, copyInPlaceOp))) return null;
+  const [from, to] = [inputs.at(-1)!, outputs[0]!];
+  return from.storage === to.storage ? null : { from, to };
 }
 
-/** The call that makes what `copy` reads, if nothing else uses that. */
-function onlyWriter(graph: Graph, uses: Map<number, Call[]>, copy: Call): Call | null {
-  const { storage } = copy.inputs[0]!;
-  const [writer, reader, ...others] = uses.get(storage)!;
-  if (reader !== copy || others.length > 0 || !isIntermediate(graph, storage)) return null;
+/** The call that makes what a copy reads, if nothing else uses that. */
+function onlyWriter(graph: Graph, uses: Map<number, Call[]>, { storage }: Operand): Call | null {
+  const [writer, , ...others] = uses.get(storage)!;
+  if (others.length > 0 || !isIntermediate(graph, storage)) return null;
   return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;
 }
 
-/** `writer` with the copy's output in place of what was copied; null where it cannot write that. */
-function writingAs(writer: Call, copy: Call): Call | null {
-  const [from, to] = [copy.inputs[0]!, copy.outputs[0]!];
+/** `writer` with the copy's output in place of what was copied; null where it cannot write that, ahead of the calls `between` them. */
+function writingAs(writer: Call, { from, to }: Copied, between: readonly Call[]): Call | null {
   const written = writer.outputs.filter(({ storage }) => storage === from.storage);
   const [output] = written;
   if (written.length !== 1 || !output!.isContiguous || output!.size !== from.size) return null;
   const layout = layoutThrough(output!, from, to);
-  if (!layout || !canWrite(writer, layout)) return null;
+  const own = layout && inDType(writer, output!, to);
+  if (!own) return null;
   const placed: Operand = {
     ...output!,
     ...layout,
     storage: to.storage,
+    dtype: to.dtype,
+    byteLength: to.byteLength,
     isContiguous: isContiguous(layout.shape, layout.strides),
   };
-  // What it reads may be in the copy's storage, if that is a joint one, but must not overlap it.
-  if (!writer.inputs.every((input) => areDisjoint(input, placed))) return null;
-  return { ...writer, outputs: writer.outputs.map((other) => (other === output ? placed : other)) };
+  if (!canWrite(writer, placed)) return null;
+  // What it reads and makes besides may be in the copy's storage, if that is a joint one, but must not overlap it.
+  const isApart = (other: Operand) => other === output || areDisjoint(other, placed);
+  const touched = [writer, ...between].flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
+  if (!touched.every(isApart)) return null;
+  return { ...own, outputs: writer.outputs.map((other) => (other === output ? placed : other)) };
 }
 
-function canWrite(call: Call, layout: Layout): boolean {
+/** The call with an output in the dtype of `to`; null where it cannot write that. */
+function inDType(call: Call, output: Operand, { dtype }: Operand): Call | null {
+  if (output.dtype === dtype) return call;
+  if (!isLowProduct(call) || dtype !== 'float32') return null;
+  return { ...call, attributes: { ...(call.attributes as MatmulAttributes), dtype } };
+}
+
+function canWrite(call: Call, placed: Operand): boolean {
   const { cuda, mutates } = call.op;
-  if (mutates) return false;
+  if (mutates || hasEffects(call)) return false;
+  if (placed.isContiguous) return (placed.offset * byteSize(placed.dtype)) % widestWriteBytes === 0;
   // Across the rows that it reads, a kernel would write single elements far apart.
-  if (cuda.kind === 'pointwise') return layout.strides.at(-1) === 1;
-  return rewritesOf(call).writesStrided?.(layout) === true;
+  if (cuda.kind === 'pointwise') return placed.strides.at(-1) === 1;
+  return rewritesOf(call).writesStrided?.(placed) === true;
 }
 
 /**

@@ -67,7 +67,7 @@ export function addInPlace(target: Tensor, source: Tensor, ...rest: []): void {
   }
 }
 
-const copyInPlaceOp = defineOp({
+export const copyInPlaceOp = defineOp({
   name: 'copy_',
   autocast: 'none',
   infer: (inputs) => sameAsFirst('copy_', inputs),

@@ -5,7 +5,7 @@ import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, graphOf } from '../traced-graph.ts';
+import { type TracedGraph, expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const [batch, length, heads, dimension] = [2, 3, 2, 4];
 const tokens = [batch, length, heads, dimension];
@@ -46,11 +46,21 @@ describe.skipIf(hostCompilerVersion() === null)(
       ],
       [
         'of one that stands behind other calls',
-        ['neg', 'rope'],
+        ['rope', 'neg'],
         () => {
           const y = turned(q);
           const other = t.neg(k);
           return [merged(y), other];
+        },
+      ],
+      [
+        'of one whose operand is overwritten before the copy',
+        ['mul', 'neg', 'fill_'],
+        () => {
+          const x = t.mul(q, 2);
+          const y = t.neg(x);
+          t.fillInPlace(x, 0);
+          return [t.contiguous(t.transpose(y, 1, 2)), x];
         },
       ],
       [
@@ -84,15 +94,6 @@ describe.skipIf(hostCompilerVersion() === null)(
       ['a part is copied', () => [t.contiguous(t.slice(t.transpose(turned(q), 1, 2), 1, 0, 2))]],
       ['rows become columns', () => [t.contiguous(t.transpose(t.mul(q, 2), 2, 3))]],
       ['the writer takes no strides', () => [t.contiguous(t.transpose(t.softmax(q, -1), 1, 2))]],
-      [
-        'what it reads is overwritten before',
-        () => {
-          const x = t.mul(q, 2);
-          const y = t.neg(x);
-          t.fillInPlace(x, 0);
-          return [t.contiguous(t.transpose(y, 1, 2)), x];
-        },
-      ],
       ['the copy is another op of that name', () => [t.apply(threefoldCopy, [t.neg(q)], undefined)[0]!]],
     ])('not where %s', (_, fn) => {
       const traced = graphOf(fn);
@@ -102,6 +103,132 @@ describe.skipIf(hostCompilerVersion() === null)(
     });
   },
 );
+
+describe.skipIf(hostCompilerVersion() === null)('copies over other tensors', () => {
+  const device = openEmulatedDevice();
+  const random = (shape: readonly number[], seed: number, dtype: t.DType = 'float32') =>
+    t.cast(t.randn(shape, { device, generator: new t.Generator(seed) }), dtype);
+  const [a, b] = [random([4, 8], 1), random([8, 16], 2)];
+  const table = random([32], 3);
+  const narrow = random([4, 16], 5, 'bfloat16');
+  const [flat, before] = [t.zeros([256], { device }), random([256], 4)];
+  /** Elements [start, start + 64) of a buffer that the programs find. */
+  const part = (start: number, shape: readonly number[] = [4, 16]) =>
+    t.view(t.slice(flat, 0, start, start + 64), shape);
+  /** The program on the same contents of the buffer in each run, and what it leaves there. */
+  const tracedOnBuffer = (fn: () => readonly Tensor[]) =>
+    graphOf(() => {
+      t.copyInPlace(flat, before);
+      return [...fn(), t.neg(flat)];
+    });
+  const copies = (graph: TracedGraph['graph']) =>
+    opNames(graph).filter((name) => name === 'copy_').length - 1;
+
+  it.each<[string, string[], () => Tensor[]]>([
+    ['of a product', ['matmul'], () => (t.copyInPlace(part(64), t.matmul(a, b)), [])],
+    ['of a softmax', ['softmax'], () => (t.copyInPlace(part(16), t.softmax(part(192), -1)), [])],
+    ['of an element-wise op', ['neg'], () => (t.copyInPlace(part(0), t.neg(part(64))), [])],
+    [
+      'of two neighbours that are both made before the first copy',
+      ['matmul', 'neg'],
+      () => {
+        const product = t.matmul(a, b);
+        const other = t.neg(part(192));
+        t.copyInPlace(part(0), product);
+        t.copyInPlace(part(64), other);
+        return [];
+      },
+    ],
+  ])('%s', (_, names, fn) => {
+    const traced = tracedOnBuffer(fn);
+    const folded = foldCopies(traced.graph);
+    expect(copies(traced.graph)).toBeGreaterThan(0);
+    expect(opNames(folded)).toEqual(['copy_', ...names, 'neg']);
+    expectSameBits(traced, folded);
+  });
+
+  it('of a product of low precision to float32, which is no longer rounded before', () => {
+    const [lowA, lowB] = [a, b].map((x) => t.cast(x, 'bfloat16')) as [Tensor, Tensor];
+    const traced = tracedOnBuffer(() => (t.copyInPlace(part(64), t.matmul(lowA, lowB)), []));
+    const folded = foldCopies(traced.graph);
+    expect(opNames(folded)).toEqual(['copy_', 'matmul', 'neg']);
+    const compiled = t.compile(() => t.copyInPlace(part(64), t.matmul(lowA, lowB)));
+    // The first call is the traced one.
+    for (let call = 0; call < 2; call++) compiled();
+    const exact = t.matmul(t.cast(lowA, 'float64'), t.cast(lowB, 'float64')).toFlatArray();
+    const worst = Math.max(...exact.map((value, i) => Math.abs(part(64).toFlatArray()[i]! - value)));
+    expect(worst).toBeLessThan(8 * 2 ** -24 * Math.max(...exact.map(Math.abs)));
+    compiled.dispose();
+  });
+
+  it.each<[string, () => Tensor[]]>([
+    ['the copy casts a product of float32', () => (t.copyInPlace(narrow, t.matmul(a, b)), [])],
+    [
+      'an address is no multiple of what kernels write at once',
+      () => (t.copyInPlace(part(1), t.matmul(a, b)), []),
+    ],
+    ['the copy casts', () => (t.copyInPlace(t.view(table, [4, 8]), t.neg(t.cast(a, 'bfloat16'))), [])],
+    ['the maker reads what is overwritten', () => (t.copyInPlace(part(0), t.mul(part(32), 2)), [])],
+    [
+      'what is overwritten is read before',
+      () => {
+        const product = t.matmul(a, b);
+        const old = t.neg(flat);
+        t.copyInPlace(part(0), product);
+        return [old];
+      },
+    ],
+    [
+      'it is written before',
+      () => {
+        const product = t.matmul(a, b);
+        t.fillInPlace(flat, 3);
+        t.copyInPlace(part(0), product);
+        return [];
+      },
+    ],
+    [
+      'another copy of it is wanted',
+      () => {
+        const product = t.matmul(a, b);
+        t.copyInPlace(part(0), product);
+        return [t.neg(product)];
+      },
+    ],
+    [
+      'the original is a result',
+      () => {
+        const product = t.matmul(a, b);
+        t.copyInPlace(part(0), product);
+        return [product];
+      },
+    ],
+    [
+      'it lies in the same memory',
+      () => {
+        const both = t.empty([2, 4, 16], { device });
+        t.copyInPlace(t.select(both, 0, 0), t.matmul(a, b));
+        t.copyInPlace(t.select(both, 0, 1), t.select(both, 0, 0));
+        return [both];
+      },
+    ],
+    [
+      'its maker overwrites something',
+      () => {
+        const sum = t.zeros([4, 16], { device });
+        t.addInPlace(sum, part(128));
+        t.copyInPlace(part(0), sum);
+        return [];
+      },
+    ],
+  ])('not where %s', (_, fn) => {
+    const traced = tracedOnBuffer(fn);
+    const folded = foldCopies(traced.graph);
+    expect(copies(traced.graph)).toBeGreaterThan(0);
+    expect(copies(folded)).toBe(1);
+    expectSameBits(traced, folded);
+  });
+});
 
 describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
   const device = openEmulatedDevice();

@@ -334,8 +334,8 @@ describe('passes, where one condition decides', () => {
       ],
       ['not of repeated elements', 1, () => [t.copy(t.expand(t.neg(x), [2, 4, 2, 4]))]],
       [
-        'not where what it reads is written between',
-        1,
+        'where what it reads is written between',
+        0,
         () => {
           const own = t.mul(x, 2);
           const y = t.neg(own);
