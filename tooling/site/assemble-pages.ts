@@ -21,7 +21,8 @@ export async function assemblePages(folder: string): Promise<void> {
   for (const page of globSync('**/*.md', { cwd: docs })) {
     writePage(join(folder, page), sitePage(readFileSync(join(docs, page), 'utf8'), page));
   }
-  cpSync(join(docs, 'pictures'), join(folder, 'pictures'), { recursive: true });
+  for (const picture of globSync('**/*.svg', { cwd: docs }))
+    cpSync(join(docs, picture), join(folder, picture));
   writePage(join(folder, 'index.md'), homePage());
   await addReports(folder);
   await addApi(folder);
@@ -65,7 +66,8 @@ function sitePage(text: string, page: string): string {
     .replace(/\]\(([^)\s]+)\)/g, (_, link: string) => `](${moved(link)})`)
     .replace(/\b(src|srcset)="([^"]+)"/g, (_, name: string, link: string) => `${name}="${moved(link)}"`);
   const indexed = withIndex(linked);
-  return /^results\/[^/]+\/report\.md$/.test(page) ? withCharts(indexed) : indexed;
+  if (/^results\/[^/]+\/report\.md$/.test(page)) return withoutSearch(withCharts(indexed));
+  return /^results\/[^/]+\/study\.md$/.test(page) ? withoutSearch(indexed) : indexed;
 }
 
 function siteLink(link: string, page: string): string {
@@ -83,10 +85,14 @@ function withIndex(text: string): string {
   return text.replace(/(\]\((?!\w+:)[^)\s]*)README\.md/g, '$1index.md');
 }
 
-/** Searches leave reports out: kernels' names would be most of what they find. */
 function withCharts(report: string): string {
   const link = '[With charts and timelines, on one page](charts.html){target="_self"}';
-  return `---\nsearch: false\n---\n\n${report.replace(/^(# .*\n)/, `$1\n${link}\n`)}`;
+  return report.replace(/^(# .*\n)/, `$1\n${link}\n`);
+}
+
+/** Searches leave results out: kernels' names would be most of what they find. */
+function withoutSearch(page: string): string {
+  return `---\nsearch: false\n---\n\n${page}`;
 }
 
 /** The README's first screen. */

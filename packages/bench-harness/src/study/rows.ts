@@ -64,10 +64,16 @@ export class Rows {
     return this.where({ [column]: first }).beside(this.where({ [column]: second }), keys);
   }
 
+  /** The rows of each text of these keys, which is their name. */
+  groups = (keys: string | readonly string[]) =>
+    [...Map.groupBy(this.all, (row) => nameBy([keys].flat(), row))].map(([name, rows]): [string, Rows] => [
+      name,
+      new Rows(rows),
+    ]);
+
   /** What is said of the rows of each text of these keys, between semicolons; null is nothing. */
   by(keys: string | readonly string[], part: (of: Rows, name: string) => string | null): string {
-    const groups = Map.groupBy(this.all, (row) => nameBy([keys].flat(), row));
-    const parts = [...groups].flatMap(([name, rows]) => part(new Rows(rows), name) ?? []);
+    const parts = this.groups(keys).flatMap(([name, rows]) => part(rows, name) ?? []);
     if (parts.length === 0) throw new NothingMeasured();
     return parts.join('; ');
   }

@@ -1,4 +1,5 @@
 import { formatRatio } from '@roofline/reports';
+import { valuesInWords } from '../../report/values-in-words.ts';
 import type { Problem } from '../problem.ts';
 import { ratioWords, type AnsweringRow } from '../rows.ts';
 
@@ -33,29 +34,33 @@ export const memoryProfiling: Problem = {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['peakBytes', 'context'],
       say(rows) {
-        const models = rows.by(['size', 'dtype'], (of, name) => {
-          const pairs = of.pairs(['context'], 'mode', ['forward', 'train-step']);
-          if (pairs.all.length === 0) return null;
-          const forward = pairs.most('context');
-          return (
-            `${forward.bytes('peakBytes')} forward and ${forward.beside!.bytes('peakBytes')} in the whole step ` +
-            `(${name}, context ${forward.text('context')})`
-          );
+        const at = (row: AnsweringRow) =>
+          `**${row.bytes('peakBytes')}** (${row.text('size')}, ${row.text('dtype')}, context ${row.text('context')})`;
+        const modes = rows.by('mode', (of, mode) => {
+          const ends = [...new Set([of.least('peakBytes'), of.most('peakBytes')])];
+          return `${mode} at ${ends.map(at).join(' to ')}`;
         });
-        return `The peak is ${models}.`;
+        return `Memory peaks: ${modes}.`;
       },
     },
     {
       of: 'memory_profiling.*/memory-sweep',
       numbers: ['peakBytes', 'context'],
       say(rows) {
-        const models = rows.where({ mode: 'train-step' }).by(['size', 'dtype'], (of, name) => {
-          const [first, last] = [of.least('context'), of.most('context')];
-          if (first === last) return null;
-          const growth = formatRatio(last.number('peakBytes') / first.number('peakBytes'));
-          return `${growth} for ${name} from context ${first.text('context')} to ${last.text('context')}`;
-        });
-        return `A whole step's peak grows by ${models}: weights, gradients and moments do not depend on the context, and activations do.`;
+        const growths = rows
+          .where({ mode: 'train-step' })
+          .groups(['size', 'dtype'])
+          .flatMap(([model, of]) => {
+            const [first, last] = [of.least('context'), of.most('context')];
+            if (first === last) return [];
+            const name = `${model} from context ${first.text('context')} to ${last.text('context')}`;
+            return [{ name, value: last.number('peakBytes') / first.number('peakBytes') }];
+          });
+        if (growths.length === 0) return null;
+        return (
+          `A whole step's peak grows by ${valuesInWords(growths, formatRatio)}: weights, gradients and moments do not depend on ` +
+          'the context, and activations do.'
+        );
       },
     },
     {
@@ -96,14 +101,17 @@ export const memoryProfiling: Problem = {
     },
     {
       of: 'memory_profiling.*/memory-sweep',
-      numbers: ['gradientBytes', 'blockBytes'],
+      numbers: ['gradientBytes', 'blockBytes', 'context'],
       say(rows) {
-        const sizes = rows.by('size', (of, size) => {
-          const most = of.most('gradientBytes');
-          const inSaved = most.over('gradientBytes', 'blockBytes');
-          return `${most.bytes('gradientBytes')} in ${size}, ${inSaved} what it saves at context ${most.text('context')}`;
+        const sizes = rows.groups('size');
+        const measured = sizes.map(([, of]) => new Set(of.numbers('context')));
+        const context = Math.max(...measured.reduce((common, other) => common.intersection(other)));
+        if (context === -Infinity) return null;
+        const parts = sizes.map(([size, of]) => {
+          const most = of.filter((row) => row.number('context') === context).most('gradientBytes');
+          return `${most.bytes('gradientBytes')} in ${size}, ${most.over('gradientBytes', 'blockBytes')}`;
         });
-        return `The gradients that the backward pass leaves of one block take, at any context: ${sizes}.`;
+        return `The gradients that the backward pass leaves of one block take, next to what the block saves at context ${context}: ${parts.join('; ')}.`;
       },
     },
     {

@@ -84,6 +84,18 @@ export const benchmarkingMixedPrecision: Problem = {
   ],
   answers: [
     {
+      of: 'benchmarking_mixed_precision.times/speed',
+      numbers: ['speedUp'],
+      say(rows) {
+        const modes = rows.where({ dtype: 'bfloat16' }).by('mode', (of, mode) => {
+          const at = (row: AnsweringRow) => `${formatRatio(row.number('speedUp'))} for ${row.text('size')}`;
+          const ends = of.all.length === 1 ? '' : ` (${at(of.first)}, ${at(of.all.at(-1)!)})`;
+          return `${mode} at **${formatRatio(logAverage(of.numbers('speedUp')))}**${ends}`;
+        });
+        return `Autocast to bfloat16 runs at these speeds of float32, in the geometric mean over the sizes: ${modes}.`;
+      },
+    },
+    {
       of: 'benchmarking_mixed_precision.dtypes/dtypes',
       numbers: [],
       say(rows) {
@@ -113,18 +125,6 @@ export const benchmarkingMixedPrecision: Problem = {
         );
       },
     })),
-    {
-      of: 'benchmarking_mixed_precision.times/speed',
-      numbers: ['speedUp'],
-      say(rows) {
-        const modes = rows.where({ dtype: 'bfloat16' }).by('mode', (of, mode) => {
-          const at = (row: AnsweringRow) => `${formatRatio(row.number('speedUp'))} for ${row.text('size')}`;
-          const ends = of.all.length === 1 ? '' : ` (${at(of.first)}, ${at(of.all.at(-1)!)})`;
-          return `${mode} at **${formatRatio(logAverage(of.numbers('speedUp')))}**${ends}`;
-        });
-        return `Autocast to bfloat16 runs at these speeds of float32, in the geometric mean over the sizes: ${modes}.`;
-      },
-    },
     {
       of: 'benchmarking_mixed_precision.times/speed',
       numbers: ['peakBytes'],

@@ -1,5 +1,6 @@
 import { formatPercent, formatRatio } from '@roofline/reports';
 import { capitalize } from '../../parameters/words.ts';
+import { rangeInWords } from '../../report/values-in-words.ts';
 import type { Answer } from '../answer.ts';
 import type { Problem } from '../problem.ts';
 import type { AnsweringRow, Rows } from '../rows.ts';
@@ -112,6 +113,9 @@ export const benchmarkingScript: Problem = {
   ],
 };
 
+/** Each in a run of its own. */
+const profiledDTypes = ['float32', 'bfloat16'] as const;
+
 /** Which kernels the time goes to. */
 export const nsysProfile: Problem = {
   id: 'nsys_profile',
@@ -158,6 +162,17 @@ export const nsysProfile: Problem = {
     },
   ],
   answers: [
+    ...profiledDTypes.map((dtype): Answer => ({
+      of: `nsys_profile.${dtype}/matmul-share`,
+      numbers: ['matmulShare'],
+      say(rows) {
+        const [forward, all] = [rows.where({ phase: 'forward' }), rows.where({ phase: 'all' })];
+        return (
+          `In ${dtype} matrix products take ${forward.shares('matmulShare', 'cell')} of the kernel time of the forward pass, and ` +
+          `${all.shares('matmulShare', 'cell')} of that of the whole step, to which the optimizer adds element-wise work alone.`
+        );
+      },
+    })),
     {
       of: 'nsys_profile.*/steps',
       numbers: ['deviceMs', 'plainMs'],
@@ -165,34 +180,24 @@ export const nsysProfile: Problem = {
         `On the device a profiled step takes ${rows.ratios((row) => row.number('deviceMs') / row.number('plainMs'))} ` +
         'the time of a step that is not profiled.',
     },
-    ...Object.entries({
-      forward: 'forward pass',
-      'forward and backward': 'forward and backward passes',
-      'whole step': 'whole step',
-    }).map(([phase, title]): Answer => ({
-      of: 'nsys_profile.*/top-of-phases',
-      numbers: ['share', 'instances'],
-      say(rows) {
-        const kernels = rows.where({ phase }).by('kernel', (of, kernel) => {
-          const counts = of.numbers('instances');
-          const [least, most] = [Math.min(...counts), Math.max(...counts)].map(Math.round);
-          const times = least === most ? `${least} times` : `${least} to ${most} times`;
-          return `\`${kernel}\` (${of.shares('share', 'cell')} of the kernel time; ${times} a step)`;
-        });
-        return `Most time of the ${title} goes to ${kernels}.`;
-      },
-    })),
-    {
-      of: 'nsys_profile.*/matmul-share',
-      numbers: ['matmulShare'],
-      say(rows) {
-        const [forward, all] = [rows.where({ phase: 'forward' }), rows.where({ phase: 'all' })];
-        return (
-          `Matrix products take ${forward.shares('matmulShare', 'cell')} of the kernel time of the forward pass, and ` +
-          `${all.shares('matmulShare', 'cell')} of that of the whole step, to which the optimizer adds element-wise work alone.`
-        );
-      },
-    },
+    ...profiledDTypes.flatMap((dtype) =>
+      Object.entries({
+        forward: 'forward pass',
+        'forward and backward': 'forward and backward passes',
+        'whole step': 'whole step',
+      }).map(([phase, title]): Answer => ({
+        of: `nsys_profile.${dtype}/top-of-phases`,
+        numbers: ['share', 'instances'],
+        say(rows) {
+          const kernels = rows.where({ phase }).by('kernel', (of, kernel) => {
+            const times = rangeInWords(of.numbers('instances').map(Math.round), String);
+            const only = of.all.length === 1 ? ` for ${of.first.text('cell')}` : '';
+            return `\`${kernel}\` (${of.shares('share', 'cell')}${only} of the kernel time; ${times} times a step)`;
+          });
+          return `In ${dtype} most time of the ${title} goes to ${kernels}.`;
+        },
+      })),
+    ),
     {
       of: 'nsys_profile.*/attention',
       numbers: ['timeRatio', 'flopsRatio'],
