@@ -34,7 +34,8 @@ const kernel = kernelVariants(kernelSource('nn/rope.cu'), 'rope', {
   ...{ t0: 'int64', t1: 'int64', t2: 'int64', t3: 'int64', sign: 'float32' },
 });
 const maxThreads = 256;
-const vectorsPerThread = 2;
+/** As the kernel's kTogether. */
+const matricesTogether = 4;
 const maxGridY = 65535;
 const maxVectorBytes = 16;
 
@@ -228,7 +229,7 @@ function launch(
   const matrices = matricesOf(tensors[0]!);
   const vectors = (length * columns) / walk.vectorLength;
   const threads = Math.min(maxThreads, Math.ceil(vectors / 32) * 32);
-  const blocks = Math.ceil(vectors / (threads * vectorsPerThread));
+  const blocks = Math.ceil(vectors / threads);
   const variant = {
     ELEMENT: storageType(dtype),
     VECTOR_LENGTH: walk.vectorLength,
@@ -238,7 +239,7 @@ function launch(
   const [s0, s1, s2, s3] = walk.xStrides as [number, number, number, number];
   const [t0, t1, t2, t3] = walk.yStrides as [number, number, number, number];
   context.kernel(kernel(variant)).launch(
-    [blocks, Math.min(matrices, maxGridY), tensors.length],
+    [blocks, Math.min(Math.ceil(matrices / matricesTogether), maxGridY), tensors.length],
     threads,
     0,
     kernel.byName({
