@@ -6,9 +6,7 @@ import { copyOp } from '../../ops/copy/contiguous.ts';
 import { copyInPlaceOp } from '../../ops/copy/in-place.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { type Layout, isContiguous } from '../../base/shape.ts';
-import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
 import { isOp } from './is-op.ts';
-import { isLowProduct } from './low-products.ts';
 import { areDisjoint, usesOf } from './operands.ts';
 import { rewritesOf } from './rewrites-of.ts';
 
@@ -20,8 +18,7 @@ interface Copied {
 
 /**
  * Drops copies, into new memory or over other tensors such as gradients' flat buffers, of what only they read, where the call that makes
- * that can write it to its place itself. Results are the same bits, but for products of low precision that are copied to float32: as
- * where they are added to it, they are no longer rounded before.
+ * that can write it to its place itself, without more memory.
  */
 export function foldCopies(graph: Graph): Graph {
   const calls = [...graph.calls];
@@ -31,6 +28,7 @@ export function foldCopies(graph: Graph): Graph {
     const writer = copied && onlyWriter(graph, uses, copied.from);
     if (!writer) continue;
     const place = calls.indexOf(writer);
+    if (!isThere(graph, copied, calls.indexOf(uses.get(copied.to.storage)![0]!) < place)) continue;
     const folded = writingAs(writer, copied, calls.slice(place + 1, at));
     if (!folded) continue;
     calls[place] = folded;
@@ -44,7 +42,13 @@ export function foldCopies(graph: Graph): Graph {
 function copiedBy({ op, live, inputs, outputs }: Call): Copied | null {
   if (live !== null || !(isOp(op, copyOp) || isOp(op, copyInPlaceOp))) return null;
   const [from, to] = [inputs.at(-1)!, outputs[0]!];
-  return from.storage === to.storage ? null : { from, to };
+  return from.dtype === to.dtype && from.storage !== to.storage ? { from, to } : null;
+}
+
+/** Whether the memory that is copied to is there when its contents are made, or takes no more than what is copied. */
+function isThere({ storages }: Graph, { from, to }: Copied, isUsedBefore: boolean): boolean {
+  const [of, own] = [storages[from.storage]!, storages[to.storage]!];
+  return own.source.kind !== 'made' || isUsedBefore || own.byteLength <= of.byteLength;
 }
 
 /** The call that makes what a copy reads, if nothing else uses that. */
@@ -60,14 +64,11 @@ function writingAs(writer: Call, { from, to }: Copied, between: readonly Call[])
   const [output] = written;
   if (written.length !== 1 || !output!.isContiguous || output!.size !== from.size) return null;
   const layout = layoutThrough(output!, from, to);
-  const own = layout && inDType(writer, output!, to);
-  if (!own) return null;
+  if (!layout) return null;
   const placed: Operand = {
     ...output!,
     ...layout,
     storage: to.storage,
-    dtype: to.dtype,
-    byteLength: to.byteLength,
     isContiguous: isContiguous(layout.shape, layout.strides),
   };
   if (!canWrite(writer, placed)) return null;
@@ -75,14 +76,7 @@ function writingAs(writer: Call, { from, to }: Copied, between: readonly Call[])
   const isApart = (other: Operand) => other === output || areDisjoint(other, placed);
   const touched = [writer, ...between].flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
   if (!touched.every(isApart)) return null;
-  return { ...own, outputs: writer.outputs.map((other) => (other === output ? placed : other)) };
-}
-
-/** The call with an output in the dtype of `to`; null where it cannot write that. */
-function inDType(call: Call, output: Operand, { dtype }: Operand): Call | null {
-  if (output.dtype === dtype) return call;
-  if (!isLowProduct(call) || dtype !== 'float32') return null;
-  return { ...call, attributes: { ...(call.attributes as MatmulAttributes), dtype } };
+  return { ...writer, outputs: writer.outputs.map((other) => (other === output ? placed : other)) };
 }
 
 function canWrite(call: Call, placed: Operand): boolean {
