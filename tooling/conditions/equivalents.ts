@@ -218,12 +218,6 @@ export const equivalents: readonly Equivalent[] = [
     reason: 'Where each dimension is found the copy is of all elements, from the first on.',
   },
   {
-    file: 'passes/fold-copies.ts',
-    source: 'return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;',
-    replacement: 'writer!.inputs.every(input => input.storage === storage)',
-    reason: 'What reads its own output mutates it, which canWrite refuses.',
-  },
-  {
     file: 'passes/accumulate-embeddings.ts',
     source:
       'if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;',

@@ -42,7 +42,7 @@ export function foldCopies(graph: Graph): Graph {
 function copiedBy({ op, live, inputs, outputs }: Call): Copied | null {
   if (live !== null || !(isOp(op, copyOp) || isOp(op, copyInPlaceOp))) return null;
   const [from, to] = [inputs.at(-1)!, outputs[0]!];
-  return from.dtype === to.dtype && from.storage !== to.storage ? { from, to } : null;
+  return from.dtype === to.dtype ? { from, to } : null;
 }
 
 /** Whether the memory that is copied to is there when its contents are made, or takes no more than what is copied. */
@@ -54,8 +54,7 @@ function isThere({ storages }: Graph, { from, to }: Copied, isUsedBefore: boolea
 /** The call that makes what a copy reads, if nothing else uses that. */
 function onlyWriter(graph: Graph, uses: Map<number, Call[]>, { storage }: Operand): Call | null {
   const [writer, , ...others] = uses.get(storage)!;
-  if (others.length > 0 || !isIntermediate(graph, storage)) return null;
-  return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;
+  return others.length === 0 && isIntermediate(graph, storage) ? writer! : null;
 }
 
 /** `writer` with the copy's output in place of what was copied; null where it cannot write that, ahead of the calls `between` them. */
@@ -73,9 +72,8 @@ function writingAs(writer: Call, { from, to }: Copied, between: readonly Call[])
   };
   if (!canWrite(writer, placed)) return null;
   // What it reads and makes besides may be in the copy's storage, if that is a joint one, but must not overlap it.
-  const isApart = (other: Operand) => other === output || areDisjoint(other, placed);
   const touched = [writer, ...between].flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
-  if (!touched.every(isApart)) return null;
+  if (!touched.every((other) => areDisjoint(other, placed))) return null;
   return { ...writer, outputs: writer.outputs.map((other) => (other === output ? placed : other)) };
 }
 

@@ -5,6 +5,7 @@ import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openEmulatedDevice } from '../../../src/testing.ts';
+import { NotedOrder, tell } from '../ordered-effects-op.ts';
 import { type TracedGraph, expectSameBits, opNames, graphOf } from '../traced-graph.ts';
 
 const [batch, length, heads, dimension] = [2, 3, 2, 4];
@@ -111,6 +112,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies over other tensors', () 
   const [a, b] = [random([4, 8], 1), random([8, 16], 2)];
   const table = random([32], 3);
   const narrow = random([4, 16], 5, 'bfloat16');
+  const start = random([4, 16], 6);
   const [flat, before] = [t.zeros([256], { device }), random([256], 4)];
   /** Elements [start, start + 64) of a buffer that the programs find. */
   const part = (start: number, shape: readonly number[] = [4, 16]) =>
@@ -156,7 +158,13 @@ describe.skipIf(hostCompilerVersion() === null)('copies over other tensors', () 
     expectSameBits(traced, folded);
   });
 
+  it('into memory that nothing has used before, if the program does not make it', () => {
+    const { graph } = graphOf(() => (t.copyInPlace(part(64), t.matmul(a, b)), []));
+    expect(opNames(foldCopies(graph))).toEqual(['matmul']);
+  });
+
   it.each<[string, () => Tensor[]]>([
+    ['its maker is a collective', () => (t.copyInPlace(part(0), tell(start, new NotedOrder())), [])],
     ['the copy casts a product of float32', () => (t.copyInPlace(narrow, t.matmul(a, b)), [])],
     [
       'an address is no multiple of what kernels write at once',
