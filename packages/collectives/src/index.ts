@@ -34,6 +34,7 @@ export {
   type ShardableOptimizer,
   type ShardableParameters,
   ShardedOptimizer,
+  type ShardedOptimizerOptions,
   type StateOptions,
 } from './parallel/sharded-optimizer.ts';
 export type { DividableModel, DividableModule } from './parallel/tensor/dividable-model.ts';

@@ -13,3 +13,20 @@ export function assignShards(sizes: readonly number[], ranks: number): number[] 
   }
   return owners;
 }
+
+/**
+ * In which bucket each part goes: those of one rank, in their order, fill buckets of `bucketBytes`; the last one of a bucket may exceed
+ * it. A part of several buckets' bytes leaves its rank out of the next ones, so that after each all ranks have given about as much.
+ */
+export function assignBuckets(
+  sizes: readonly number[],
+  owners: readonly number[],
+  bucketBytes: number,
+): number[] {
+  const sums = new Map<number, number>();
+  return sizes.map((bytes, i) => {
+    const before = sums.get(owners[i]!) ?? 0;
+    sums.set(owners[i]!, before + bytes);
+    return Math.floor(before / bucketBytes);
+  });
+}

@@ -3,6 +3,7 @@ import {
   DisposedError,
   RooflineError,
   type Tensor,
+  checkCount,
   checkOptions,
   describeValue,
   requireTensor,
@@ -11,8 +12,9 @@ import { CollectiveError } from '../errors.ts';
 import { checkRank, requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import { rankNames } from '../ranks/rank-names.ts';
-import { assignShards } from './assign-shards.ts';
-import { broadcastAll } from './broadcast-all.ts';
+import type { Work } from '../group/work.ts';
+import { assignBuckets, assignShards } from './assign-shards.ts';
+import { startBroadcasts } from './broadcast-all.ts';
 import { checkAgreement } from './check-agreement.ts';
 import { gatherState, scatterState } from './exchange-states.ts';
 import { type ShardableState, checkShardable, selectState } from './shard-states.ts';
@@ -27,8 +29,9 @@ export interface ShardableOptimizer<H> {
   readonly groups: readonly ({ readonly parameters: readonly Tensor[] } & H)[];
   learningRate: number;
   parameters(): Tensor[];
-  step(): void;
-  stepUnless(skip: Tensor): void;
+  /** `onGroupUpdated` is called with the index of each group once it has been updated. */
+  step(onGroupUpdated: (group: number) => void): void;
+  stepUnless(skip: Tensor, onGroupUpdated: (group: number) => void): void;
   zeroGrad(): void;
   stateDict(): ShardableState;
   loadStateDict(state: ShardableState): void;
@@ -49,14 +52,28 @@ export interface StateOptions {
 
 const owner = 'ShardedOptimizer';
 
+/** How the parameters of a `ShardedOptimizer` are sent. */
+export interface ShardedOptimizerOptions {
+  /** A rank sends so many bytes together, and updates the next ones meanwhile; a whole number of 1 or more. Default: 256 MiB. */
+  readonly bucketBytes?: number;
+}
+
+/** A group of the optimizer of a rank's share: what goes in one bucket of a group of all parameters. */
+interface Share {
+  readonly group: number;
+  readonly bucket: number;
+  readonly parameters: readonly Tensor[];
+}
+
 /**
  * An optimizer whose state is split over the ranks of a group (ZeRO stage 1, Rajbhandari et al. 2020): each rank holds
- * the state of its share of the parameters, about 1/n of the bytes, updates those, and sends them to the others. All
- * ranks must have the same gradients before a step, as after DistributedDataParallel's backward pass.
+ * the state of its share of the parameters, about 1/n of the bytes, updates those, and sends what it has updated while it updates the
+ * rest. All ranks must have the same gradients before a step, as after DistributedDataParallel's backward pass.
  *
  *     const optimizer = new ShardedOptimizer(model.parameters(), AdamW, group, { learningRate: 3e-4 });
  *
- * Throws what the optimizer throws, and a CollectiveError where the ranks' parameters or options differ.
+ * Throws what the optimizer throws, a RooflineError for a `bucketBytes` that is none, and a CollectiveError where the ranks' parameters
+ * or options differ.
  */
 export class ShardedOptimizer<H extends object> {
   readonly group: ProcessGroup;
@@ -67,6 +84,9 @@ export class ShardedOptimizer<H extends object> {
   readonly #makeOwn: () => ShardableOptimizer<H> | null;
   /** Of each parameter, the rank of the group that updates it. */
   readonly #owners: readonly number[];
+  /** Of each parameter, the number of the bucket in which it is sent. */
+  readonly #buckets: readonly number[];
+  readonly #shares: readonly Share[];
   #isDisposed = false;
   /** The call that exchanges the state, until its promise is settled. */
   #underWay: 'stateDict' | 'loadStateDict' | null = null;
@@ -76,9 +96,13 @@ export class ShardedOptimizer<H extends object> {
     Optimizer: OptimizerClass<H>,
     group: ProcessGroup,
     options: Partial<H> = {},
+    sending: ShardedOptimizerOptions = {},
   ) {
     requireOptimizerClass(Optimizer);
     requireGroup(owner, group);
+    checkOptions(owner, sending, ['bucketBytes']);
+    const { bucketBytes = 2 ** 28 } = sending;
+    checkCount(owner, 'bucketBytes', bucketBytes, 1);
     this.#whole = new Optimizer(parameters, options);
     const all = this.#whole.parameters();
     const hyperparameters = this.#whole.groups.map(({ parameters: { length }, ...rest }) => ({
@@ -89,16 +113,15 @@ export class ShardedOptimizer<H extends object> {
       owner,
       group,
       all.map((parameter, i) => [`parameter ${i}`, parameter]),
-      { optimizer: Optimizer.name, groups: hyperparameters },
+      { optimizer: Optimizer.name, groups: hyperparameters, bucketBytes },
     );
-    const owners = assignShards(
-      all.map(({ byteLength }) => byteLength),
-      group.size,
-    );
+    const sizes = all.map(({ byteLength }) => byteLength);
     this.group = group;
-    this.#owners = owners;
-    const own = new Set(all.filter((_, i) => owners[i] === group.rank));
-    this.#makeOwn = () => (own.size > 0 ? new Optimizer(this.#shareOf(own)) : null);
+    this.#owners = assignShards(sizes, group.size);
+    this.#buckets = assignBuckets(sizes, this.#owners, bucketBytes);
+    this.#shares = this.#ownShares();
+    const groupOf = (share: Share) => ({ ...this.groups[share.group]!, parameters: share.parameters });
+    this.#makeOwn = () => (this.#shares.length > 0 ? new Optimizer(this.#shares.map(groupOf)) : null);
     this.#own = this.#makeOwn();
   }
 
@@ -139,7 +162,7 @@ export class ShardedOptimizer<H extends object> {
    */
   step(): void {
     this.#assertReady('step');
-    this.#update((own) => own.step());
+    this.#update((own, onGroupUpdated) => own.step(onGroupUpdated));
   }
 
   /**
@@ -149,20 +172,43 @@ export class ShardedOptimizer<H extends object> {
   stepUnless(skip: Tensor): void {
     this.#assertReady('stepUnless');
     requireTensor(`${owner}.stepUnless`, skip);
-    this.#update((own) => own.stepUnless(skip));
+    this.#update((own, onGroupUpdated) => own.stepUnless(skip, onGroupUpdated));
   }
 
-  #update(step: (own: ShardableOptimizer<H>) => void): void {
+  #update(step: (own: ShardableOptimizer<H>, onGroupUpdated: (group: number) => void) => void): void {
+    const works: Work[] = [];
+    const ends = Math.max(...this.#buckets) + 1;
+    let bucket = 0;
+    const sendBefore = (end: number) => {
+      for (; bucket < end; bucket++) works.push(...this.#send(bucket));
+    };
     if (this.#own) {
-      for (const [i, { parameters: _, ...hyperparameters }] of this.#whole.groups.entries()) {
-        const own = this.#own.groups[i]!;
-        // A compiled function may set none: there the collective after this says what is wrong.
-        const isChanged = ([name, value]: [string, unknown]) => own[name as keyof H] !== value;
-        Object.assign(own, Object.fromEntries(Object.entries(hyperparameters).filter(isChanged)));
-      }
-      step(this.#own);
+      this.#takeHyperparameters(this.#own);
+      step(this.#own, (share) => sendBefore(this.#shares[share + 1]?.bucket ?? ends));
     }
-    broadcastAll(this.group, this.parameters(), (i) => this.#owners[i]!);
+    sendBefore(ends);
+    for (const work of works) work.wait();
+  }
+
+  /** Begins to send a bucket, which its owners have updated. */
+  #send(bucket: number): Work[] {
+    const numbers = [...this.#buckets.keys()].filter((number) => this.#buckets[number] === bucket);
+    const all = this.parameters();
+    return startBroadcasts(
+      this.group,
+      numbers.map((number) => all[number]!),
+      (i) => this.#owners[numbers[i]!]!,
+    );
+  }
+
+  #takeHyperparameters(own: ShardableOptimizer<H>): void {
+    for (const [i, { group }] of this.#shares.entries()) {
+      const { parameters: _, ...hyperparameters } = this.#whole.groups[group]!;
+      const target = own.groups[i]!;
+      // A compiled function may set none: there the collective after this says what is wrong.
+      const isChanged = ([name, value]: [string, unknown]) => target[name as keyof H] !== value;
+      Object.assign(target, Object.fromEntries(Object.entries(hyperparameters).filter(isChanged)));
+    }
   }
 
   /**
@@ -234,12 +280,19 @@ export class ShardedOptimizer<H extends object> {
     this.dispose();
   }
 
-  /** The groups with this rank's parameters alone, and their hyperparameters. */
-  #shareOf(own: ReadonlySet<Tensor>): ShardableGroup<H>[] {
-    return this.#whole.groups.map((group) => ({
-      ...group,
-      parameters: group.parameters.filter((parameter) => own.has(parameter)),
-    }));
+  /** This rank's parameters, in the order of all, by group and bucket. */
+  #ownShares(): Share[] {
+    let number = 0;
+    const numbered = this.groups.map(({ parameters }) =>
+      parameters.map((parameter) => ({ parameter, number: number++ })),
+    );
+    return numbered.flatMap((of, group) => {
+      const own = of.filter((each) => this.#owners[each.number] === this.group.rank);
+      return [...Map.groupBy(own, (each) => this.#buckets[each.number]!)].map(([bucket, parts]) => ({
+        ...{ group, bucket },
+        parameters: parts.map(({ parameter }) => parameter),
+      }));
+    });
   }
 
   #ownNumbers(): number[] {

@@ -1,6 +1,6 @@
 import { type DType, type Tensor, full } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { assignShards } from '../../src/parallel/assign-shards.ts';
+import { assignBuckets, assignShards } from '../../src/parallel/assign-shards.ts';
 import { planBuckets } from '../../src/parallel/plan-buckets.ts';
 import { joinStates, selectState } from '../../src/parallel/shard-states.ts';
 
@@ -54,6 +54,18 @@ describe('assignShards', () => {
     );
     const total = sizes.reduce((sum, size) => sum + size, 0);
     expect(Math.max(...loads)).toBeLessThanOrEqual(total / 7 + Math.max(...sizes));
+  });
+});
+
+describe('assignBuckets', () => {
+  it('fills buckets of each rank in the order of its parts', () => {
+    expect(assignBuckets([4, 4, 4, 4, 4, 4], [0, 1, 0, 1, 0, 0], 8)).toEqual([0, 0, 0, 0, 1, 1]);
+    expect(assignBuckets([3, 3, 3], [0, 0, 0], 4)).toEqual([0, 0, 1]);
+    expect(assignBuckets([], [], 4)).toEqual([]);
+  });
+
+  it('leaves out those that a part of several has filled', () => {
+    expect(assignBuckets([10, 1, 4, 1, 1], [0, 0, 1, 1, 1], 4)).toEqual([0, 2, 0, 1, 1]);
   });
 });
 

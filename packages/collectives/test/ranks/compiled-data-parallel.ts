@@ -49,7 +49,13 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'sharded AdamW': {
     optimizer: (model) =>
-      new ShardedOptimizer(model.parameters(), AdamW, group, { learningRate: 0.01, eps: 0.01 }),
+      new ShardedOptimizer(
+        model.parameters(),
+        AdamW,
+        group,
+        { learningRate: 0.01, eps: 0.01 },
+        { bucketBytes: 3000 },
+      ),
   },
   autocast: { optimizer: adamw, around: (run) => autocast('bfloat16', run) },
   scaler: {
@@ -105,6 +111,10 @@ function train(
       table.filter(({ op }) => op.includes('copy_')),
       [],
     );
+    // What has been updated is sent while the rest is. Gradients of their own are taken earlier, all of them.
+    const sent = table.findIndex(({ op }) => op === 'broadcast');
+    if (sent >= 0 && mode !== 'naive')
+      ok(table.findLastIndex(({ op }) => op.includes('adamw')) > sent, 'all is sent at the end');
     // In buckets beside the backward pass: between the first and the last lie products of it.
     if (mode === 'overlap' && options.branches !== 'never') {
       const [first, last] = [table.indexOf(calls[0]!), table.indexOf(calls.at(-1)!)];

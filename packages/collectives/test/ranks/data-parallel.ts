@@ -103,7 +103,7 @@ const adamwGroups = (model: Model) => [
 /** AdamW, split over the ranks where there are several. */
 const shardedAdamW = (model: Model, isParallel: boolean): Stepping =>
   isParallel
-    ? new ShardedOptimizer(adamwGroups(model), AdamW, group, adamwOptions)
+    ? new ShardedOptimizer(adamwGroups(model), AdamW, group, adamwOptions, { bucketBytes: 1000 })
     : new AdamW(adamwGroups(model), adamwOptions);
 
 function scaled(
@@ -319,6 +319,11 @@ if (size > 1) {
   match(
     refusal(() => new ShardedOptimizer(new Model(1).parameters(), SGD, group, { learningRate })).message,
     /^ShardedOptimizer: rank \d has the options .*learningRate/,
+  );
+  const bucketBytes = 100 + rank;
+  match(
+    refusal(() => new ShardedOptimizer(new Model(1).parameters(), SGD, group, {}, { bucketBytes })).message,
+    /^ShardedOptimizer: rank \d has the options .*bucketBytes/,
   );
 }
 

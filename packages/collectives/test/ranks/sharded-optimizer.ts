@@ -53,10 +53,11 @@ function disposeAll(parameters: readonly Tensor[]): void {
   for (const parameter of parameters) parameter.dispose();
 }
 
-async function checkAdamW(): Promise<void> {
+async function checkAdamW(bucketBytes?: number): Promise<void> {
   const [whole, split] = [makeParameters(), makeParameters()];
   const reference = new AdamW(groupsOf(whole), options);
-  const optimizer = new ShardedOptimizer(groupsOf(split), AdamW, group, options);
+  const sending = bucketBytes === undefined ? {} : { bucketBytes };
+  const optimizer = new ShardedOptimizer(groupsOf(split), AdamW, group, options, sending);
   run(reference, 0, 2);
   run(optimizer, 0, 2);
   deepStrictEqual(valuesOf(split), valuesOf(whole));
@@ -89,7 +90,7 @@ async function checkAdamW(): Promise<void> {
   // Another goes on from it: from all ranks, and from one.
   for (const from of [undefined, root]) {
     const continued = makeParameters();
-    const other = new ShardedOptimizer(groupsOf(continued), AdamW, group, options);
+    const other = new ShardedOptimizer(groupsOf(continued), AdamW, group, options, sending);
     for (const each of other.groups) Object.assign(each, { learningRate: 0.05 });
     (other.groups[1] as { weightDecay: number }).weightDecay = 0;
     const state = reference.stateDict();
@@ -201,6 +202,8 @@ async function checkFew(): Promise<void> {
 
 const { liveStorages } = device.memoryStatistics();
 await checkAdamW();
+// A parameter each.
+await checkAdamW(1);
 checkMemory();
 await checkFew();
 deepStrictEqual(device.memoryStatistics().liveStorages, liveStorages);

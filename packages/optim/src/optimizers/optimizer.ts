@@ -4,6 +4,7 @@ import {
   DisposedError,
   RooflineError,
   Tensor,
+  checkFunction,
   checkOptions,
   dependOn,
   describeValue,
@@ -37,6 +38,8 @@ export interface OptimizerKind<H> {
   /** Whether its `update` leaves everything as it is where `skip` is not 0, as `stepUnless` wants. Default false. */
   readonly skipsOnDevice?: boolean;
 }
+
+function ignore(): void {}
 
 /** What all optimizers share: groups of parameters, what surrounds a step, and disposal. */
 export abstract class Optimizer<H extends { learningRate: number }> {
@@ -98,10 +101,14 @@ export abstract class Optimizer<H extends { learningRate: number }> {
    * Updates every parameter that has a gradient, in the range `optimizer`. Throws before anything is written if
    * the optimizer, a parameter or a gradient has been disposed (DisposedError), or if a gradient is not
    * contiguous float32 (DTypeError), or of another shape (ShapeError) or device (DeviceError) than its parameter.
+   *
+   * `onGroupUpdated` is called with the index of each group after its update, before that of the next one: what is updated can be sent
+   * meanwhile.
    */
-  step(): void {
+  step(onGroupUpdated: (group: number) => void = ignore): void {
     this.assertAlive('step');
-    this.#step(null);
+    checkFunction(`${this.#kind.name}.step`, 'the listener', onGroupUpdated);
+    this.#step(null, onGroupUpdated);
   }
 
   /**
@@ -110,10 +117,11 @@ export abstract class Optimizer<H extends { learningRate: number }> {
    * `step` throws, a DTypeError or DeviceError for another `skip`, and a RooflineError (code OPTIMIZER) where a user's
    * optimizer cannot do this.
    */
-  stepUnless(skip: Tensor): void {
+  stepUnless(skip: Tensor, onGroupUpdated: (group: number) => void = ignore): void {
     this.assertAlive('stepUnless');
     const { name, skipsOnDevice } = this.#kind;
     requireTensor(`${name}.stepUnless`, skip);
+    checkFunction(`${name}.stepUnless`, 'the listener', onGroupUpdated);
     if (skip.dtype !== 'float32' || skip.shape.length > 0) {
       throw new DTypeError(
         `${name}.stepUnless: takes a float32 scalar, not ${formatShape(skip.shape)} ${skip.dtype}.`,
@@ -127,7 +135,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
       );
     }
     this.#checkDeviceOf(skip);
-    this.#step(skip);
+    this.#step(skip, onGroupUpdated);
   }
 
   #checkDeviceOf(skip: Tensor): void {
@@ -139,7 +147,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     );
   }
 
-  #step(skip: Tensor | null): void {
+  #step(skip: Tensor | null, onGroupUpdated: (group: number) => void): void {
     range('optimizer', () =>
       noGrad(() =>
         scope(() => {
@@ -148,6 +156,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
             // An op runs on one device.
             for (const parameters of Map.groupBy(updated[i]!, ({ device }) => device).values())
               this.update(group, parameters, skip);
+            onGroupUpdated(i);
           });
         }),
       ),
