@@ -84,8 +84,8 @@ export class ShardedOptimizer<H extends object> {
   readonly #makeOwn: () => ShardableOptimizer<H> | null;
   /** Of each parameter, the rank of the group that updates it. */
   readonly #owners: readonly number[];
-  /** Of each parameter, the number of the bucket in which it is sent. */
-  readonly #buckets: readonly number[];
+  /** What is sent together, in this order: the numbers of its parameters. */
+  readonly #buckets: readonly (readonly number[])[];
   readonly #shares: readonly Share[];
   #isDisposed = false;
   /** The call that exchanges the state, until its promise is settled. */
@@ -118,8 +118,13 @@ export class ShardedOptimizer<H extends object> {
     const sizes = all.map(({ byteLength }) => byteLength);
     this.group = group;
     this.#owners = assignShards(sizes, group.size);
-    this.#buckets = assignBuckets(sizes, this.#owners, bucketBytes);
-    this.#shares = this.#ownShares();
+    const buckets = assignBuckets(sizes, this.#owners, bucketBytes);
+    const inBucket = Map.groupBy(buckets.keys(), (number) => buckets[number]!);
+    this.#buckets = Array.from(
+      { length: Math.max(...buckets) + 1 },
+      (_, bucket) => inBucket.get(bucket) ?? [],
+    );
+    this.#shares = this.#ownShares(buckets);
     const groupOf = (share: Share) => ({ ...this.groups[share.group]!, parameters: share.parameters });
     this.#makeOwn = () => (this.#shares.length > 0 ? new Optimizer(this.#shares.map(groupOf)) : null);
     this.#own = this.#makeOwn();
@@ -158,7 +163,7 @@ export class ShardedOptimizer<H extends object> {
 
   /**
    * Updates this rank's parameters, and brings all others up to date. A collective: all ranks call it. Throws what the
-   * optimizer throws, before anything is sent, and a CollectiveError.
+   * optimizer throws, before anything is sent where it is about parameters and gradients, and a CollectiveError.
    */
   step(): void {
     this.#assertReady('step');
@@ -177,10 +182,11 @@ export class ShardedOptimizer<H extends object> {
 
   #update(step: (own: ShardableOptimizer<H>, onGroupUpdated: (group: number) => void) => void): void {
     const works: Work[] = [];
-    const ends = Math.max(...this.#buckets) + 1;
+    const all = this.parameters();
+    const ends = this.#buckets.length;
     let bucket = 0;
     const sendBefore = (end: number) => {
-      for (; bucket < end; bucket++) works.push(...this.#send(bucket));
+      for (; bucket < end; bucket++) works.push(...this.#send(all, this.#buckets[bucket]!));
     };
     if (this.#own) {
       this.#takeHyperparameters(this.#own);
@@ -191,14 +197,9 @@ export class ShardedOptimizer<H extends object> {
   }
 
   /** Begins to send a bucket, which its owners have updated. */
-  #send(bucket: number): Work[] {
-    const numbers = [...this.#buckets.keys()].filter((number) => this.#buckets[number] === bucket);
-    const all = this.parameters();
-    return startBroadcasts(
-      this.group,
-      numbers.map((number) => all[number]!),
-      (i) => this.#owners[numbers[i]!]!,
-    );
+  #send(all: readonly Tensor[], numbers: readonly number[]): Work[] {
+    const parameters = numbers.map((number) => all[number]!);
+    return startBroadcasts(this.group, parameters, (i) => this.#owners[numbers[i]!]!);
   }
 
   #takeHyperparameters(own: ShardableOptimizer<H>): void {
@@ -281,14 +282,14 @@ export class ShardedOptimizer<H extends object> {
   }
 
   /** This rank's parameters, in the order of all, by group and bucket. */
-  #ownShares(): Share[] {
+  #ownShares(buckets: readonly number[]): Share[] {
     let number = 0;
     const numbered = this.groups.map(({ parameters }) =>
       parameters.map((parameter) => ({ parameter, number: number++ })),
     );
     return numbered.flatMap((of, group) => {
       const own = of.filter((each) => this.#owners[each.number] === this.group.rank);
-      return [...Map.groupBy(own, (each) => this.#buckets[each.number]!)].map(([bucket, parts]) => ({
+      return [...Map.groupBy(own, (each) => buckets[each.number]!)].map(([bucket, parts]) => ({
         ...{ group, bucket },
         parameters: parts.map(({ parameter }) => parameter),
       }));
