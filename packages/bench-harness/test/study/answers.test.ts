@@ -55,4 +55,22 @@ describe('the sentences of a study', () => {
       expect(changesNothing).toEqual([]);
     },
   );
+
+  it('on attention beside PyTorch count the cells of short sequences and of long ones, which are runs of their own', () => {
+    const { runs, answers: said } = studyPlan.find(({ id }) => id === 'pytorch_attention')!;
+    const names = runs.filter(({ shows }) => shows.includes('beside-torch')).map(({ name }) => name);
+    expect(names).toEqual(['pytorch_attention.beside_pytorch_short', 'pytorch_attention.beside_pytorch']);
+    const rows = answeredRows['pytorch_attention.beside_pytorch/beside-torch']!;
+    const slower = { forwardMs: 10, backwardMs: 10 };
+    const [short, long] = [{ sequence: 1024, ...slower }, { sequence: 4096 }].map((more) =>
+      rows.map((row): Row => ({ ...row, ...more })),
+    );
+    const tables = new Map([short!, long!].map((of, index) => [`${names[index]!}/beside-torch`, of]));
+    const sentences = said.flatMap((answer) => sentenceOf(answer, tables) ?? []);
+    expect(sentences).toHaveLength(2);
+    for (const sentence of sentences) {
+      expect(sentence.match(/of 2 cells/g)).toHaveLength(4);
+      expect(sentence).toMatch(/compiled \S+ to \S+ of PyTorch compiled's \(slower in 1 of 2 cells\)/);
+    }
+  });
 });

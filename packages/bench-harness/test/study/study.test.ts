@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { canonicalJson } from '../../src/records/json.ts';
 import { studyDocument } from '../../src/study/document.ts';
 import { measureRuns } from '../../src/study/measure-runs.ts';
 import { stateOf } from '../../src/study/missing.ts';
@@ -53,6 +54,27 @@ describe('a study', () => {
       for (const { hindrance, cells } of runs)
         if (hindrance === null) expect(cells.length).toBeGreaterThan(0);
     }
+  });
+
+  it("shows each cell once among a problem's tables of one kind, however its runs divide the sizes", async () => {
+    // Which cells there are does not depend on PyTorch, which is not everywhere.
+    const withoutPeer = studyPlan.map((problem) => ({
+      ...problem,
+      runs: problem.runs.map((run) => ({
+        ...run,
+        words: { ...run.words, full: run.words.full?.replace(' --peer torch', '') ?? null },
+      })),
+    }));
+    const runs = await planRuns(withoutPeer, { folder: temporaryFolder(), form: 'full', device: 'cuda' });
+    const shown = runs.flatMap(({ problem, run, cells }) =>
+      run.shows.flatMap((start) =>
+        cells.map(({ cell }) => [`${problem.id} ${start}`, canonicalJson(cell)] as const),
+      ),
+    );
+    for (const [kind, of] of Map.groupBy(shown, ([kind]) => kind))
+      expect([kind, new Set(of.map(([, cell]) => cell)).size]).toEqual([kind, of.length]);
+    // Beside PyTorch: two ways to run, four head dimensions, four sequences and two dtypes.
+    expect(shown.filter(([kind]) => kind === 'pytorch_attention beside-torch')).toHaveLength(64);
   });
 
   it('measures as much as there is time for, goes on, and measures older records again if asked', async () => {
