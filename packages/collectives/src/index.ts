@@ -24,6 +24,7 @@ export {
 } from './parallel/context/context-parallel.ts';
 export { type FullySharded, type RanksOfShards, fullyShard } from './parallel/fully-sharded.ts';
 export { Mesh } from './parallel/mesh.ts';
+export type { StateOptions } from './parallel/save-and-load-state.ts';
 export type { ShardableModule } from './parallel/sharded/parameter-unit.ts';
 export type { ShardedParameter } from './parallel/sharded/sharded-unit.ts';
 export type { FullyShardOptions } from './parallel/sharded/sharding-options.ts';
@@ -35,7 +36,6 @@ export {
   type ShardableParameters,
   ShardedOptimizer,
   type ShardedOptimizerOptions,
-  type StateOptions,
 } from './parallel/sharded-optimizer.ts';
 export type { DividableModel, DividableModule } from './parallel/tensor/dividable-model.ts';
 export { parallelize } from './parallel/tensor/parallelize.ts';

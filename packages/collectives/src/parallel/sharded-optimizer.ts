@@ -1,5 +1,4 @@
 import {
-  type Device,
   DisposedError,
   RooflineError,
   type Tensor,
@@ -8,16 +7,14 @@ import {
   describeValue,
   requireTensor,
 } from '@roofline/tensor-core';
-import { CollectiveError } from '../errors.ts';
-import { checkRank, requireGroup } from '../group/check-call.ts';
+import { requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
-import { rankNames } from '../ranks/rank-names.ts';
 import type { Work } from '../group/work.ts';
 import { assignBuckets, assignShards } from './assign-shards.ts';
 import { startBroadcasts } from './broadcast-all.ts';
 import { checkAgreement } from './check-agreement.ts';
-import { gatherState, scatterState } from './exchange-states.ts';
-import { type ShardableState, checkShardable, selectState } from './shard-states.ts';
+import { type StateOptions, type StateSplit, loadState, rootOf, saveState } from './save-and-load-state.ts';
+import type { ShardableState } from './shard-states.ts';
 
 /** Parameters with hyperparameters of their own. */
 export type ShardableGroup<H> = { readonly parameters: Iterable<Tensor> } & Partial<H>;
@@ -43,12 +40,6 @@ export type OptimizerClass<H> = new (
   parameters: ShardableParameters<H>,
   options?: Partial<H>,
 ) => ShardableOptimizer<H>;
-
-/** Where a whole state is, or is to be. */
-export interface StateOptions {
-  /** The one rank that has it. Default: all. */
-  readonly root?: number;
-}
 
 const owner = 'ShardedOptimizer';
 
@@ -219,15 +210,7 @@ export class ShardedOptimizer<H extends object> {
    */
   async stateDict(options: StateOptions = {}): Promise<ShardableState | null> {
     const root = this.#rootOf('stateDict', options);
-    return await this.#exchange('stateDict', async () => {
-      const { tensors, metadata } = this.#own?.stateDict() ?? { tensors: {}, metadata: {} };
-      try {
-        const own = { numbers: this.#ownNumbers(), tensors, metadata };
-        return await gatherState(this.group, own, root, this.#device);
-      } finally {
-        disposeAll(tensors);
-      }
-    });
+    return await this.#exchange('stateDict', () => saveState(this.#split, this.#own, root));
   }
 
   /**
@@ -237,27 +220,11 @@ export class ShardedOptimizer<H extends object> {
    */
   async loadStateDict(state: ShardableState | null, options: StateOptions = {}): Promise<void> {
     const root = this.#rootOf('loadStateDict', options);
-    await this.#exchange('loadStateDict', () => this.#load(state, root));
-  }
-
-  async #load(state: ShardableState | null, root: number | null): Promise<void> {
-    await this.#refuseTogether(thrownBy(() => this.#checkGiven(state, root)));
-    const own =
-      root === null ? state! : await scatterState(this.group, state, root, this.#owners, this.#device);
-    const loaded = this.#makeOwn();
-    const failure = thrownBy(() => {
-      const part = selectState(own, this.#ownNumbers(), this.#owners.length);
-      loaded?.loadStateDict(part);
+    await this.#exchange('loadStateDict', async () => {
+      const loaded = await loadState(this.#split, this.#makeOwn, state, root);
+      this.#own?.dispose();
+      this.#own = loaded;
     });
-    if (root !== null) disposeAll(own.tensors);
-    try {
-      await this.#refuseTogether(failure);
-    } catch (error) {
-      loaded?.dispose();
-      throw error;
-    }
-    this.#own?.dispose();
-    this.#own = loaded;
   }
 
   /** Runs a call that moves the state between ranks; meanwhile the state must not change. */
@@ -296,46 +263,13 @@ export class ShardedOptimizer<H extends object> {
     });
   }
 
-  #ownNumbers(): number[] {
-    // Both count through the groups, in one order.
-    return [...this.#owners.keys()].filter((number) => this.#owners[number] === this.group.rank);
+  get #split(): StateSplit {
+    return { group: this.group, owners: this.#owners, device: this.parameters()[0]!.device };
   }
 
-  get #device(): Device {
-    return this.parameters()[0]!.device;
-  }
-
-  #checkGiven(state: ShardableState | null, root: number | null): void {
-    const { rank, ranks } = this.group;
-    const isMine = root === null || root === rank;
-    if (isMine !== (state !== null))
-      throw new RooflineError(
-        'ARGUMENT',
-        `${owner}.loadStateDict: rank ${ranks[rank]} must give ${isMine ? 'the state, not null' : `null: rank ${ranks[root]} has the state`}.`,
-      );
-    if (state !== null) checkShardable(`${owner}.loadStateDict`, state);
-  }
-
-  /** Throws on all ranks where there is a failure on one: its own where it has one, else a CollectiveError. A collective. */
-  async #refuseTogether(failure: Error | null): Promise<void> {
-    const failures = await this.group.allGatherObject(failure?.message ?? null);
-    const { rank, ranks } = this.group;
-    const peers = ranks.filter((_, member) => failures[member] !== null);
-    if (peers.length === 0) return;
-    if (failure) throw failure;
-    throw new CollectiveError(
-      `${owner}.loadStateDict: the state does not fit on ${rankNames(peers)}: ${failures.find((text) => text !== null)}`,
-      { op: `${owner}.loadStateDict`, rank: ranks[rank]!, peers },
-    );
-  }
-
-  #rootOf(method: string, options: StateOptions): number | null {
+  #rootOf(method: 'stateDict' | 'loadStateDict', options: StateOptions): number | null {
     this.#assertReady(method);
-    checkOptions(`${owner}.${method}`, options, ['root']);
-    const { root } = options;
-    if (root === undefined) return null;
-    checkRank(`${owner}.${method}`, 'the root', root, this.group.size);
-    return root;
+    return rootOf(`${owner}.${method}`, options, this.group);
   }
 
   #assertReady(method: string): void {
@@ -356,17 +290,4 @@ function requireOptimizerClass<H>(Optimizer: OptimizerClass<H>): void {
     'ARGUMENT',
     `${owner}: takes the class of an optimizer, such as AdamW, not ${describeValue(Optimizer)}.`,
   );
-}
-
-function disposeAll(tensors: Readonly<Record<string, Tensor>>): void {
-  for (const tensor of Object.values(tensors)) tensor.dispose();
-}
-
-function thrownBy(run: () => void): Error | null {
-  try {
-    run();
-    return null;
-  } catch (error) {
-    return error as Error;
-  }
 }
