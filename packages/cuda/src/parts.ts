@@ -15,6 +15,13 @@ export { CudaGraph } from './graph.ts';
 // Memory.
 export { CachingAllocator, blockBytes } from './memory/allocator.ts';
 export { Block } from './memory/block.ts';
+export {
+  type ExportedMemory,
+  closePeerMemory,
+  exportMemory,
+  isLinked,
+  openPeerMemory,
+} from './memory/peer-memory.ts';
 export type { Scratch } from './memory/stream-scratch.ts';
 
 // Kernels.

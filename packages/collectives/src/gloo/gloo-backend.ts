@@ -38,6 +38,7 @@ export class GlooBackend implements Backend {
   readonly device = null;
   readonly ordersPairs = false;
   readonly programs = null;
+  readonly symmetricMemory = null;
   readonly #library: GlooLibrary = glooLibrary();
   readonly #group: number;
   readonly #size: number;

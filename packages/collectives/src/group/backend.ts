@@ -98,6 +98,24 @@ export interface LaunchedProgram extends Pick<PendingCall, 'onSettled'> {
   readonly description: string;
 }
 
+/** What a rank offers the others to reach memory of it: a value that JSON holds; null for nothing. */
+export type MemoryOffer = object | null;
+
+/** Memory of all ranks that each of them reaches: calls on it need no copies between them. */
+export interface SymmetricMemory {
+  /** What others must know to reach these addresses. */
+  offer(addresses: readonly number[]): MemoryOffer;
+  /** What came of opening the offers of all ranks, in their order; null where one of them is out of reach. */
+  open(offers: readonly MemoryOffer[]): readonly (readonly number[])[] | null;
+  /** Lets calls on memory that all ranks have opened work there. */
+  add(
+    memory: readonly { readonly address: number; readonly byteLength: number }[],
+    opened: readonly (readonly number[])[],
+  ): void;
+  /** The memory at this address is about to be used for something else. */
+  remove(address: number): void;
+}
+
 /** What moves the bytes of a group: Gloo, for tensors of the CPU, and NCCL, for those of a GPU. */
 export interface Backend {
   readonly name: string;
@@ -109,6 +127,8 @@ export interface Backend {
   readonly ordersPairs: boolean;
   /** What runs calls as part of CUDA graphs; null where there are none. */
   readonly programs: CapturedPrograms | null;
+  /** What lets ranks reduce in each other's memory; null where none can. */
+  readonly symmetricMemory: SymmetricMemory | null;
   /** Begins calls, several as one, and returns; they run in the order of their start. */
   start(calls: readonly PendingCall[]): RunningCall;
   /** Ends the connections: what is under way fails. */

@@ -64,6 +64,9 @@ export class ProcessGroup {
     );
     setInternals(this, {
       programs,
+      get symmetricMemory() {
+        return backend.symmetricMemory;
+      },
       checkInput: (op, x) => checkTravels(op, x, backend),
       startOnMemory: (call) => this.#startOnMemory(call),
     });

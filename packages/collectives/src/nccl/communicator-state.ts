@@ -1,3 +1,5 @@
+import { ffi } from '@roofline/cuda/host';
+
 /** Calls under way at most: more make the caller wait for the oldest. */
 export const mostPending = 1024;
 
@@ -10,8 +12,9 @@ const watchedWord = 5;
 const attemptedWord = 6;
 const guardWord = 7;
 const wordBytes = 4;
-/** After the words: since when a thread has been inside. */
+/** After the words: since when a thread has been inside, and the address of a GPU's word. */
 const enteredByte = 32;
+const endedAddressByte = 40;
 const headBytes = 64;
 
 const free = 0;
@@ -30,6 +33,7 @@ export class CommunicatorState {
   readonly buffer: SharedArrayBuffer;
   readonly #words: Int32Array<SharedArrayBuffer>;
   readonly #enteredMs: Float64Array;
+  readonly #endedAddress: Float64Array;
   readonly #events: Float64Array;
   readonly #startedMs: Float64Array;
 
@@ -37,6 +41,7 @@ export class CommunicatorState {
     this.buffer = buffer;
     this.#words = new Int32Array(buffer, 0, headBytes / wordBytes);
     this.#enteredMs = new Float64Array(buffer, enteredByte, 1);
+    this.#endedAddress = new Float64Array(buffer, endedAddressByte, 1);
     this.#events = new Float64Array(buffer, headBytes, mostPending);
     this.#startedMs = new Float64Array(buffer, headBytes + 8 * mostPending, mostPending);
   }
@@ -90,6 +95,18 @@ export class CommunicatorState {
   /** Said before the library aborts: what has completed since may hold nothing. */
   noteFailure(): void {
     Atomics.store(this.#words, failureWord, 1);
+    const address = this.endedWord;
+    if (address !== 0) new Uint32Array(ffi().view(address, wordBytes))[0] = 1;
+  }
+
+  /** The address of page-locked memory that becomes 1 with a failure, for kernels that wait for other ranks; 0 for none. */
+  get endedWord(): number {
+    return this.#endedAddress[0]!;
+  }
+
+  noteEndedWord(address: number): void {
+    new Uint32Array(ffi().view(address, wordBytes))[0] = Number(this.hasFailed);
+    this.#endedAddress[0] = address;
   }
 
   get hasFailed(): boolean {

@@ -13,6 +13,8 @@ import type { Communicator } from './communicator.ts';
 import { mostPending } from './communicator-state.ts';
 import { borrowStream, giveBackStream } from './communication-streams.ts';
 import { ncclCallsOf } from './nccl-calls.ts';
+import { ncclSuccess } from './nccl-codes.ts';
+import { NvlinkMemory } from './nvlink-memory.ts';
 import type { Alarms } from './watchdog/alarms.ts';
 import type { Watchdog } from './watchdog/watchdog.ts';
 
@@ -59,6 +61,7 @@ export class NcclBackend implements Backend, CapturedPrograms {
   readonly #parts: NcclBackendParts;
   readonly #stream: CudaStream;
   readonly #scratch;
+  #symmetricMemory: NvlinkMemory | null = null;
   #flights: Flight[] = [];
   /** Each frees a CUDA graph with calls in it. */
   readonly #drops = new Set<() => void>();
@@ -77,6 +80,14 @@ export class NcclBackend implements Backend, CapturedPrograms {
     open.add(this);
     if (!abortsAtExit) process.on('exit', abortAll);
     abortsAtExit = true;
+  }
+
+  /** Null for one rank, which has nothing to reduce. */
+  get symmetricMemory(): NvlinkMemory | null {
+    const { device, rank, size, communicator } = this.#parts;
+    if (size === 1) return null;
+    this.#symmetricMemory ??= new NvlinkMemory({ device, rank, size, state: communicator.state });
+    return this.#symmetricMemory;
   }
 
   start(calls: readonly PendingCall[]): RunningCall {
@@ -189,6 +200,7 @@ export class NcclBackend implements Backend, CapturedPrograms {
     this.#poll({ waitsForChecks: false });
     const failure: Failure = { status: 'failed', losses: new Map(), message: 'the group was disposed' };
     this.#endCommunicator();
+    this.#symmetricMemory?.close();
     this.#parts.watchdog.close();
     this.#fail(this.#failure ?? failure, []);
     this.device.freeBlock(this.#scratch);
@@ -237,7 +249,14 @@ export class NcclBackend implements Backend, CapturedPrograms {
       stream: stream.handle,
       scratch: this.#scratch.address,
     };
-    return calls.flatMap((call) => ncclCallsOf(call, place));
+    return calls.flatMap((call) => {
+      const launch = this.#symmetricMemory?.launchOf(call, stream);
+      if (!launch) return ncclCallsOf(call, place);
+      return () => {
+        launch();
+        return ncclSuccess;
+      };
+    });
   }
 
   /** Has `stream` wait for the current one, and for the call before, which may be on another: all ranks run them in order. */

@@ -10,6 +10,7 @@ import {
 } from '@roofline/tensor-core';
 import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { requireGroup } from '../group/check-call.ts';
+import { makeSymmetric } from '../group/make-symmetric.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import { BackwardPass } from './backward-pass.ts';
 import { broadcastAll } from './broadcast-all.ts';
@@ -61,6 +62,8 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   readonly #buckets: readonly GradientBucket[];
   readonly #bucketOf: ReadonlyMap<Tensor, GradientBucket>;
   readonly #removeHooks: (() => void)[];
+  /** Ends the reductions of buckets in the memory of all ranks. */
+  readonly #endSymmetry: () => void;
   /** The hook at the end of the pass that runs; null while none does, so that other functions can be compiled. */
   #stopListening: (() => void) | null = null;
   readonly #pass = new BackwardPass();
@@ -98,6 +101,10 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     this.#buckets = bucketsOf([...this.#names.keys()], mode, bucketBytes);
     this.#bucketOf = new Map(
       this.#buckets.flatMap((bucket) => bucket.parameters.map((parameter) => [parameter, bucket] as const)),
+    );
+    this.#endSymmetry = makeSymmetric(
+      group,
+      this.#buckets.flatMap(({ buffer }) => buffer ?? []),
     );
     this.#removeHooks = trained.map(([, parameter]) =>
       parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied), {
@@ -167,6 +174,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     for (const remove of this.#removeHooks.splice(0)) remove();
     for (const parameter of this.#names.keys()) reduced.delete(parameter);
     this.#endPass();
+    this.#endSymmetry();
     for (const bucket of this.#buckets) bucket.dispose();
   }
 

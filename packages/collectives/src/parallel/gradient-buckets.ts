@@ -24,6 +24,8 @@ type Context = Pick<ReduceOptions, 'context'>;
 /** Gradients that are reduced by one call. */
 export interface GradientBucket {
   readonly parameters: readonly Tensor[];
+  /** Where all of its gradients lie; null where each has memory of its own. */
+  readonly buffer: Tensor | null;
   /** Gives a parameter that has no gradient one of zeros. */
   fillZeros(parameter: Tensor): void;
   /** Bytes of gradients that `average` had to copy to their places, as they lay elsewhere. */
@@ -37,6 +39,7 @@ export interface GradientBucket {
 /** One parameter's gradient, wherever the backward pass left it. */
 export class SingleGradient implements GradientBucket {
   readonly copiedBytes = 0;
+  readonly buffer = null;
   readonly parameters: readonly [Tensor];
 
   constructor(parameter: Tensor) {
@@ -64,7 +67,7 @@ const alignmentBytes = 64;
 export class FlatBucket implements GradientBucket {
   copiedBytes = 0;
   readonly parameters: readonly Tensor[];
-  readonly #flat: Tensor;
+  readonly buffer: Tensor;
   readonly #views: ReadonlyMap<Tensor, Tensor>;
 
   /** Takes parameters of one dtype and one device. */
@@ -79,7 +82,7 @@ export class FlatBucket implements GradientBucket {
       size += Math.ceil(parameter.size / alignment) * alignment;
     }
     // What fills the gaps is reduced too, and stays zero.
-    [this.#flat, this.#views] = noGrad(() => {
+    [this.buffer, this.#views] = noGrad(() => {
       const flat = keep(zeros([size], { dtype, device }));
       return [
         flat,
@@ -99,7 +102,7 @@ export class FlatBucket implements GradientBucket {
     const displaced = this.parameters.filter((parameter) => !this.#isHome(parameter));
     for (const parameter of displaced) this.#takeOut(parameter);
     for (const parameter of displaced) this.#bringHome(parameter);
-    return group.allReduce(this.#flat, { op: 'average', ...context });
+    return group.allReduce(this.buffer, { op: 'average', ...context });
   }
 
   /** A gradient that the user has set, or that was there before the bucket, lies elsewhere, or in another order. */
@@ -111,7 +114,7 @@ export class FlatBucket implements GradientBucket {
   /** What lies at another's place of the buffer would be gone once that one has been brought home. */
   #takeOut(parameter: Tensor): void {
     const gradient = gradientOf(parameter);
-    if (gradient.storage !== this.#flat.storage) return;
+    if (gradient.storage !== this.buffer.storage) return;
     parameter.grad = keep(copy(gradient));
     gradient.dispose();
   }
@@ -129,7 +132,7 @@ export class FlatBucket implements GradientBucket {
       if (!parameter.isDisposed) parameter.setGradientBuffer(null);
       gradient.dispose();
     }
-    this.#flat.dispose();
+    this.buffer.dispose();
   }
 }
 

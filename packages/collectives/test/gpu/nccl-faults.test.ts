@@ -14,7 +14,10 @@ const pairs = 5;
 describe.skipIf(count < 2)(
   `NCCL's faults between two GPUs${count < 2 ? ` (skipped: ${count} GPUs)` : ''}`,
   () => {
-    it.each(['eager', 'compiled', 'sharded', 'compiled sharded'] as const)(
+    it.each([
+      ...(['eager', 'compiled', 'symmetric', 'compiled symmetric'] as const),
+      ...(['sharded', 'compiled sharded'] as const),
+    ])(
       'kill -9 in a loop of all-reduces, or of steps of sharded parameters: %s, 20 times: the survivor learns who is gone, and ends',
       async (execution) => {
         for (let kill = 0; kill < kills; kill += pairs) {

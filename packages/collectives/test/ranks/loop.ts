@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Tensor, add, compile, full, mul, scope } from '@roofline/tensor-core';
 import { CollectiveError, allReduce, initProcessGroup } from '@roofline/collectives';
+import { makeSymmetric } from '../../src/group/make-symmetric.ts';
 import { shardedStep } from './sharded-step.ts';
 
-// All-reduces, each by itself or in a compiled step, or training steps of sharded parameters, until one fails; then says what and
-// when, and ends, stays or goes on with those left, as asked to.
+// All-reduces, each by itself or in a compiled step, in NCCL's memory or in that of all ranks, or training steps of sharded
+// parameters, until one fails; then says what and when, and ends, stays or goes on with those left, as asked to.
 
 const [
   elements = '100000',
@@ -26,6 +27,9 @@ const step = compile((y: Tensor) => {
 const isSharded = execution.endsWith('sharded');
 const train = isSharded ? shardedStep(group, Number(elements)) : null;
 const compiledTrain = train && execution === 'compiled sharded' ? compile(train) : train;
+if (execution.endsWith('symmetric')) makeSymmetric(group, [x]);
+const average = () => group.allReduce(x, { op: 'average' }).wait();
+const reduceSymmetric = execution === 'compiled symmetric' ? compile(average) : average;
 let count = 0;
 
 async function runEagerly(): Promise<void> {
@@ -41,6 +45,12 @@ async function runCompiled(): Promise<void> {
   result.dispose();
 }
 
+async function runSymmetric(): Promise<void> {
+  reduceSymmetric();
+  if (count % 2 === 0) x.toFlatArray();
+  await sleep(0);
+}
+
 async function runSharded(): Promise<void> {
   scope(() => {
     const loss = compiledTrain!();
@@ -52,6 +62,8 @@ async function runSharded(): Promise<void> {
 const runs = {
   eager: runEagerly,
   compiled: runCompiled,
+  symmetric: runSymmetric,
+  'compiled symmetric': runSymmetric,
   sharded: runSharded,
   'compiled sharded': runSharded,
 };

@@ -7,6 +7,7 @@ export class InstantBackend implements Backend {
   readonly deviceType = 'cpu';
   readonly device = null;
   readonly programs = null;
+  readonly symmetricMemory = null;
   readonly ordersPairs: boolean;
   readonly calls: BackendCall[] = [];
   /** How many calls began together, each time. */

@@ -27,8 +27,9 @@ export interface Killing {
   readonly execution?: LoopExecution;
 }
 
-/** What the ranks of test/ranks/loop.ts repeat: all-reduces, or training steps of sharded parameters. */
-export type LoopExecution = 'eager' | 'compiled' | 'sharded' | 'compiled sharded';
+/** What the ranks of test/ranks/loop.ts repeat: all-reduces, also in memory that all reach, or steps of sharded parameters. */
+export type LoopExecution =
+  'eager' | 'compiled' | 'symmetric' | 'compiled symmetric' | 'sharded' | 'compiled sharded';
 
 /** Kills a rank by SIGKILL in such a loop; gives how each survivor took it once all have ended. */
 export async function killOne({

@@ -26,7 +26,14 @@ export class LinkedRanks {
 
   #backendOf(rank: number): Backend {
     return {
-      ...{ name: 'linked', deviceType: 'cpu', device: null, ordersPairs: true, programs: null },
+      ...{
+        name: 'linked',
+        deviceType: 'cpu',
+        device: null,
+        ordersPairs: true,
+        programs: null,
+        symmetricMemory: null,
+      },
       start: (calls: readonly PendingCall[]): RunningCall => {
         this.#waiting[rank]!.push(...calls);
         this.#settle();

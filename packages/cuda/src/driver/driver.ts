@@ -1,5 +1,5 @@
 import { DeviceError, LibraryNotFoundError } from '../base/errors.ts';
-import { type NativeFunctions, declareFunctions } from '../base/host/ffi.ts';
+import { type NativeFunctions, declareFunctions, ffi } from '../base/host/ffi.ts';
 import { HostMemory } from '../base/host/host-memory.ts';
 import { driverStartError } from './driver-start-error.ts';
 import { libraries, loadLibrary } from './library-search.ts';
@@ -14,12 +14,17 @@ const prototypes = {
   cuDeviceGetUuid: 'int cuDeviceGetUuid_v2(uintptr_t uuid, int device)',
   cuDeviceGetPCIBusId: 'int cuDeviceGetPCIBusId(uintptr_t id, int length, int device)',
   cuDeviceGetAttribute: 'int cuDeviceGetAttribute(uintptr_t value, int attribute, int device)',
+  cuDeviceGetP2PAttribute: 'int cuDeviceGetP2PAttribute(uintptr_t value, int attribute, int from, int to)',
   cuDeviceTotalMem: 'int cuDeviceTotalMem_v2(uintptr_t bytes, int device)',
   cuDevicePrimaryCtxRetain: 'int cuDevicePrimaryCtxRetain(uintptr_t context, int device)',
   cuCtxSetCurrent: 'int cuCtxSetCurrent(uintptr_t context)',
   cuMemGetInfo: 'int cuMemGetInfo_v2(uintptr_t free, uintptr_t total)',
   cuMemAlloc: 'int cuMemAlloc_v2(uintptr_t address, size_t bytes)',
   cuMemFree: 'int cuMemFree_v2(uintptr_t address)',
+  cuMemGetAddressRange: 'int cuMemGetAddressRange_v2(uintptr_t start, uintptr_t bytes, uintptr_t address)',
+  cuIpcGetMemHandle: 'int cuIpcGetMemHandle(uintptr_t handle, uintptr_t address)',
+  cuIpcOpenMemHandle: 'int cuIpcOpenMemHandle_v2(uintptr_t address, CUipcMemHandle handle, uint flags)',
+  cuIpcCloseMemHandle: 'int cuIpcCloseMemHandle(uintptr_t address)',
   cuMemHostAlloc: 'int cuMemHostAlloc(uintptr_t address, size_t bytes, uint flags)',
   cuMemFreeHost: 'int cuMemFreeHost(uintptr_t address)',
   cuMemcpyAsync: 'int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t bytes, uintptr_t stream)',
@@ -60,6 +65,9 @@ const prototypes = {
     'int cuTensorMapEncodeTiled(uintptr_t map, int dtype, uint rank, uintptr_t address, uintptr_t dims, ' +
     'uintptr_t strides, uintptr_t box, uintptr_t elementStrides, int interleave, int swizzle, int l2Promotion, int fill)',
 } as const;
+
+/** Bytes of a CUipcMemHandle, which is passed by value. */
+export const peerHandleBytes = 64;
 
 /** What of libcuda is called. */
 export type DriverFunctions = NativeFunctions<typeof prototypes>;
@@ -112,11 +120,20 @@ export class CudaDriver {
 }
 
 let driver: CudaDriver | null = null;
+let hasStructs = false;
+
+/** Types that functions take by value; a second try to load the library finds them declared. */
+function declareStructs(): void {
+  if (!hasStructs)
+    ffi().struct('CUipcMemHandle', { reserved: ffi().array('uint8', peerHandleBytes, 'Typed') });
+  hasStructs = true;
+}
 
 /** libcuda, loaded and initialised once. Throws LibraryNotFoundError without a driver, UnusableLibraryError without a GPU. */
 export function loadDriver(): CudaDriver {
   if (driver) return driver;
   const { handle, path } = loadLibrary(libraries.cuda);
+  declareStructs();
   const missing = (name: string) => new DeviceError(`${path} has no ${name}: update NVIDIA's driver.`);
   const functions = declareFunctions(handle, prototypes, missing);
   const name = handle.func('int cuGetErrorName(int result, _Out_ const char **text)');

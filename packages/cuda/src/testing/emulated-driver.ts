@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import koffi from 'koffi';
 import { type DriverFunctions, notReady, outOfMemory } from '../driver/driver.ts';
 import { EmulatedGraphs } from './emulated-graphs.ts';
+import { EmulatedMemory } from './emulated-memory.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
 import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
 import {
@@ -57,6 +58,7 @@ interface EmulatedKernel {
 export class EmulatedDriver {
   readonly functions: DriverFunctions;
   readonly queues: EmulatedQueues;
+  readonly #deviceMemory = new EmulatedMemory();
   readonly #libc = koffi.load('libc.so.6');
   readonly #malloc = this.#libc.func('uintptr_t aligned_alloc(size_t alignment, size_t bytes)');
   readonly #free = this.#libc.func('void free(uintptr_t address)');
@@ -110,6 +112,7 @@ export class EmulatedDriver {
       cuDeviceGetUuid: (out: number) => give(out, Buffer.alloc(16, 7)),
       cuDeviceGetPCIBusId: (out: number) => give(out, Buffer.from('0000:00:00.0\0')),
       cuDeviceGetAttribute: (out: number, attribute: number) => giveInt(out, attributes[attribute]!),
+      cuDeviceGetP2PAttribute: () => invalidValue,
       cuDeviceTotalMem: (out: number) => giveHandle(out, this.#memoryBytes),
       cuDevicePrimaryCtxRetain: (out: number) => giveHandle(out, 1),
       cuCtxSetCurrent: () => 0,
@@ -122,6 +125,21 @@ export class EmulatedDriver {
     return {
       cuMemAlloc: (out: number, bytes: number) => this.#allocate(out, bytes),
       cuMemFree: (address: number) => this.#release(address),
+      cuMemGetAddressRange: (start: number, size: number, address: number) => {
+        for (const [from, bytes] of this.#segments)
+          if (from <= address && address < from + bytes)
+            return giveHandle(start, from) + giveHandle(size, bytes);
+        return invalidValue;
+      },
+      cuIpcGetMemHandle: (out: number, address: number) => give(out, this.#deviceMemory.handleOf(address)),
+      cuIpcOpenMemHandle: (out: number, handle: { readonly reserved: Uint8Array }) => {
+        const address = this.#deviceMemory.open(handle.reserved);
+        return address === null ? invalidValue : giveHandle(out, address);
+      },
+      cuIpcCloseMemHandle: (address: number) => {
+        this.queues.synchronize();
+        return this.#deviceMemory.close(address) ? 0 : invalidValue;
+      },
       cuMemHostAlloc: (out: number, bytes: number) => {
         const address = this.#malloc(4096, Math.ceil(bytes / 4096) * 4096) as number;
         this.#pinned.set(address, bytes);
@@ -216,7 +234,7 @@ export class EmulatedDriver {
   #allocate(out: number, bytes: number): number {
     if (bytes > this.#freeBytes) return outOfMemory;
     this.#freeBytes -= bytes;
-    const address = this.#malloc(2 ** 21, bytes) as number;
+    const address = this.#deviceMemory.allocate(bytes);
     this.#memset(address, poison, bytes);
     this.#segments.set(address, bytes);
     return giveHandle(out, address);
@@ -228,7 +246,7 @@ export class EmulatedDriver {
     this.queues.synchronize();
     this.#freeBytes += bytes;
     this.#segments.delete(address);
-    this.#free(address);
+    this.#deviceMemory.free(address);
     return 0;
   }
 

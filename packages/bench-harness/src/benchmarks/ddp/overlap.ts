@@ -15,8 +15,8 @@ export interface Overlap {
 type Interval = Pick<KernelSpan, 'startUs' | 'durationUs'>;
 
 /**
- * The kernels of a pass, those of communication apart: Gloo's works, or all that runs on streams whose kernels are all NCCL's. A
- * CUDA graph's are on the stream that it was launched on, those of ops too: there NCCL's alone count.
+ * The kernels of a pass, those of communication apart: Gloo's works, or all that runs on streams whose kernels all communicate. A
+ * CUDA graph's are on the stream that it was launched on, those of ops too: there kernels that communicate alone count.
  */
 export function splitPass({ profile }: Extract<ProfiledPass, { status: 'ok' }>): {
   readonly computation: readonly KernelSpan[];
@@ -32,9 +32,12 @@ export function splitPass({ profile }: Extract<ProfiledPass, { status: 'ok' }>):
   return { computation, communication };
 }
 
-/** NCCL's kernels are named ncclDevKernel_AllReduce_... or, before 2.19, ncclKernel_AllReduce_... */
+/**
+ * NCCL's kernels are named ncclDevKernel_AllReduce_... or, before 2.19, ncclKernel_AllReduce_...; two_shot_all_reduce is
+ * that of collectives, in the memory of all ranks.
+ */
 function isCommunication({ name, stream }: KernelSpan): boolean {
-  return stream === glooStream || /\bnccl\w*Kernel/.test(name);
+  return stream === glooStream || /\bnccl\w*Kernel|\btwo_shot_all_reduce\b/.test(name);
 }
 
 /** What both have in common is what each takes, less what they take together. */

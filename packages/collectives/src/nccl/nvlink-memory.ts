@@ -1,0 +1,181 @@
+import {
+  type ExportedMemory,
+  closePeerMemory,
+  exportMemory,
+  isLinked,
+  openPeerMemory,
+} from '@roofline/cuda/parts';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
+import { type CudaStream, kernelVariants, packageKernels } from '@roofline/cuda';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { BackendCall, SymmetricMemory } from '../group/backend.ts';
+import type { CommunicatorState } from './communicator-state.ts';
+
+// These mirror kernels/two_shot_all_reduce.cu.
+const threads = 512;
+const maxRanks = 8;
+const vectorElements = 4;
+const elementBytes = 4;
+/** So few that what runs beside an all-reduce hardly notices; on an H200 as many fill a link to two thirds. */
+const blocks = 8;
+
+const kernel = kernelVariants(
+  packageKernels(import.meta.url)('two_shot_all_reduce.cu'),
+  'two_shot_all_reduce',
+  {
+    ...{ ranks: 'struct', rank: 'int32', size: 'int32', vectors: 'int64', scale: 'float32' },
+    ...{ epochs: 'pointer', ended: 'pointer' },
+  },
+);
+const spec = kernel({});
+
+/** Memory that a rank lets the others reach. */
+interface Offer {
+  readonly host: string;
+  readonly gpu: string;
+  readonly memory: readonly { readonly handle: string; readonly byteOffset: number }[];
+}
+
+/** Memory of one tensor on all ranks: where this process reaches it. */
+interface Region {
+  readonly byteLength: number;
+  /** By rank. */
+  readonly addresses: readonly number[];
+}
+
+export interface NvlinkMemoryParts {
+  readonly device: CudaDevice;
+  readonly rank: number;
+  readonly size: number;
+  readonly state: CommunicatorState;
+}
+
+/**
+ * Memory of all ranks that each of them loads and stores directly, over NVLink (as torch.distributed._symmetric_memory):
+ * tensors that lie there are reduced by one kernel of a few blocks, where NCCL's take a fifth of an H200's multiprocessors
+ * away from what runs beside them. Ranks of one host, each with a GPU of its own, have it; others reduce by NCCL.
+ */
+export class NvlinkMemory implements SymmetricMemory {
+  readonly #parts: NvlinkMemoryParts;
+  /** Of what is offered first: where blocks of all ranks count their arrivals, and after that this rank's epochs. */
+  readonly #arrivals: number;
+  readonly #arrivalsOfRanks: number[] = [];
+  /** By the address of this rank's tensor. */
+  readonly #regions = new Map<number, Region>();
+  /** Addresses of other ranks' allocations, by rank and handle. Graphs have them: they stay until the group ends. */
+  readonly #opened = new Map<string, number>();
+
+  constructor(parts: NvlinkMemoryParts) {
+    this.#parts = parts;
+    const { memory } = parts.device.parts;
+    this.#arrivals = memory.allocatePermanent(4 * blocks * (maxRanks + 1));
+    // Lives as long as the process: the watchdog's thread may write there at any time.
+    parts.state.noteEndedWord(parts.device.allocatePinned(4).address);
+    // Loaded now, since a first launch may be captured.
+    parts.device.kernel(spec);
+  }
+
+  /** What other ranks must know to reach these addresses; null where this rank shares nothing. */
+  offer(addresses: readonly number[]): Offer | null {
+    const { device, size } = this.#parts;
+    if (size > maxRanks) return null;
+    try {
+      const all = [this.#arrivals, ...addresses].map((address) => exportMemory(device.parts, address));
+      return { host: hostName(), gpu: device.parts.facts.uuid, memory: all.map(described) };
+    } catch {
+      // Such as memory of a driver, or in a container, that shares none.
+      return null;
+    }
+  }
+
+  /** Opens what all ranks offer; gives the addresses of each, or null where one of them is out of reach. */
+  open(offers: readonly (Offer | null)[]): (readonly number[])[] | null {
+    const { device, rank } = this.#parts;
+    const own = offers[rank];
+    try {
+      return offers.map((offer, peer) => {
+        if (!own || offer?.host !== own.host || !isLinked(device.parts, offer.gpu))
+          throw new Error(`rank ${peer} is out of reach`);
+        return offer.memory.map(({ handle, byteOffset }) => this.#addressOf(peer, handle) + byteOffset);
+      });
+    } catch {
+      return null;
+    }
+  }
+
+  /** Lets calls on these tensors, which all ranks opened, work in the memory of all. */
+  add(
+    tensors: readonly { readonly address: number; readonly byteLength: number }[],
+    opened: readonly (readonly number[])[],
+  ): void {
+    this.#arrivalsOfRanks.splice(0, Infinity, ...opened.map(([arrivals]) => arrivals!));
+    this.#arrivalsOfRanks[this.#parts.rank] = this.#arrivals;
+    tensors.forEach(({ address, byteLength }, i) => {
+      const addresses = opened.map((of) => of[i + 1]!);
+      addresses[this.#parts.rank] = address;
+      this.#regions.set(address, { byteLength, addresses });
+    });
+  }
+
+  /** The memory is about to be used for something else. */
+  remove(address: number): void {
+    this.#regions.delete(address);
+  }
+
+  /** What queues a call on `stream`; null for one that is not on such memory, or is no sum of float32. */
+  launchOf(
+    { kind, dtype, reduction, input, output, count }: BackendCall,
+    stream: CudaStream,
+  ): (() => void) | null {
+    const region = this.#regions.get(output);
+    const reduces = kind === 'allReduce' && dtype === 'float32' && ['sum', 'average'].includes(reduction);
+    if (!region || !reduces || input !== output || count * elementBytes !== region.byteLength) return null;
+    if (count % vectorElements !== 0) return null;
+    const { device, rank, size, state } = this.#parts;
+    const arguments_ = kernel.byName({
+      ...{ ranks: this.#ranks(region), rank, size, vectors: count / vectorElements },
+      scale: reduction === 'average' ? 1 / size : 1,
+      epochs: this.#arrivals + 4 * blocks * maxRanks,
+      ended: state.endedWord,
+    });
+    const grid = Math.min(blocks, device.parts.facts.multiprocessors >> 4 || 1);
+    return () =>
+      device.onStream(stream, () => device.kernel(spec).launch([grid, 1, 1], threads, 0, arguments_));
+  }
+
+  /** struct Ranks. */
+  #ranks({ addresses }: Region): Uint8Array {
+    const words = new BigUint64Array(2 * maxRanks);
+    addresses.forEach((address, i) => (words[i] = BigInt(address)));
+    this.#arrivalsOfRanks.forEach((address, i) => (words[maxRanks + i] = BigInt(address)));
+    return new Uint8Array(words.buffer);
+  }
+
+  #addressOf(peer: number, handle: string): number {
+    if (peer === this.#parts.rank) return 0;
+    const key = `${peer} ${handle}`;
+    let address = this.#opened.get(key);
+    if (address === undefined) {
+      address = openPeerMemory(this.#parts.device.parts, Buffer.from(handle, 'base64'));
+      this.#opened.set(key, address);
+    }
+    return address;
+  }
+
+  /** Once no call is under way, and no graph is left. */
+  close(): void {
+    this.#regions.clear();
+    for (const address of this.#opened.values()) closePeerMemory(this.#parts.device.parts, address);
+    this.#opened.clear();
+  }
+}
+
+function described({ handle, byteOffset }: ExportedMemory): Offer['memory'][number] {
+  return { handle: Buffer.from(handle).toString('base64'), byteOffset };
+}
+
+/** One for each start of each machine: names of hosts may be alike. */
+function hostName(): string {
+  return `${hostname()} ${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}`;
+}

@@ -1,0 +1,146 @@
+import { deepStrictEqual, match, ok, strictEqual } from 'node:assert/strict';
+import { type Tensor, compile, fromTypedArray, keep, scope, slice, zeros } from '@roofline/tensor-core';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
+import { CollectiveError } from '@roofline/collectives';
+import { makeSymmetric } from '../../src/group/make-symmetric.ts';
+import { groupOf, place } from './group-of.ts';
+
+// All-reduces in memory that all ranks reach: which calls work there, and that they give what NCCL's do.
+
+const [, , , chosen = ''] = process.argv;
+const { group, device, nccl } = await groupOf(chosen === 'absent' ? { timeoutMs: 3000 } : {});
+const { rank, size } = group;
+const gpu = device as CudaDevice;
+
+/** Whether `calls` reached NCCL, barriers apart; on real GPUs nobody sees that. */
+function reachesNccl(calls: () => void): boolean | null {
+  if (!nccl) return (calls(), null);
+  const before = nccl.log().length;
+  calls();
+  return nccl.log().slice(before).replaceAll('AllReduce 1 ', '').includes('AllReduce');
+}
+
+const values = (of: number, count: number) =>
+  Float32Array.from({ length: count }, (_, i) => ((i * 37 + of * 11) % 64) - 20 + of);
+const tensorOf = (count: number) => keep(fromTypedArray(values(rank, count), [count], { device }));
+
+/** Of whole numbers, which every order of additions gives. */
+function sumOf(count: number, divisor = 1): number[] {
+  const sum = new Float32Array(count);
+  for (let of = 0; of < size; of++) values(of, count).forEach((value, i) => (sum[i]! += value));
+  return Array.from(sum, (value) => Math.fround(value * Math.fround(1 / divisor)));
+}
+
+function check(count: number, { by = 'kernel', op = 'sum' as 'sum' | 'average' | 'max' } = {}): void {
+  const x = tensorOf(count);
+  const end = makeSymmetric(group, [x]);
+  const reached = reachesNccl(() => group.allReduce(x, { op }).wait());
+  if (op !== 'max') deepStrictEqual(x.toFlatArray(), sumOf(count, op === 'average' ? size : 1));
+  if (reached !== null) strictEqual(reached, by === 'NCCL', `${count} elements, ${op}`);
+  end();
+  x.dispose();
+}
+
+const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
+  sizes() {
+    for (const count of [4, 8, 12, 64, 1000, 4100, 40_000, 1 << 18]) check(count);
+    check(1000, { op: 'average' });
+    check(1001, { by: 'NCCL' });
+    check(1000, { by: 'NCCL', op: 'max' });
+  },
+  'other calls'() {
+    const [x, y] = [tensorOf(64), tensorOf(64)];
+    const end = makeSymmetric(group, [x]);
+    const part = scope(() => keep(slice(x, 0, 0, 32)));
+    const whole = keep(zeros([64], { device }));
+    // Another's memory, a part, and an output elsewhere.
+    for (const call of [
+      () => group.allReduce(y).wait(),
+      () => group.allReduce(part).wait(),
+      () => group.allReduce(x, { output: whole }).wait(),
+    ])
+      ok(reachesNccl(call) !== false);
+    end();
+    ok(reachesNccl(() => group.allReduce(x).wait()) !== false);
+    for (const tensor of [x, y, part, whole]) tensor.dispose();
+  },
+  'one after the other, between those of NCCL'() {
+    const tensors = [tensorOf(64), tensorOf(4096), tensorOf(256)];
+    const other = tensorOf(16);
+    const end = makeSymmetric(group, tensors);
+    const works = Array.from({ length: 12 }, (_, i) =>
+      group.allReduce(i % 4 === 3 ? other : tensors[i % 4]!, { op: i % 4 === 3 ? 'sum' : 'average' }),
+    );
+    group.onCurrentStream(() => group.allReduce(tensors[0]!, { op: 'average' }).wait());
+    for (const work of works) work.wait();
+    // The average of what is alike on all ranks stays.
+    for (const [i, count] of [64, 4096, 256].entries())
+      deepStrictEqual(tensors[i]!.toFlatArray(), sumOf(count, size));
+    end();
+    for (const tensor of [...tensors, other]) tensor.dispose();
+  },
+  compiled() {
+    const x = tensorOf(4096);
+    const end = makeSymmetric(group, [x]);
+    const step = compile(() => group.allReduce(x, { op: 'average' }).wait());
+    const reached = reachesNccl(() => {
+      for (let i = 0; i < 5; i++) step();
+    });
+    ok(reached !== true);
+    deepStrictEqual(x.toFlatArray(), sumOf(4096, size));
+    step.dispose();
+    end();
+    x.dispose();
+  },
+  'not a number'() {
+    const x = keep(
+      fromTypedArray(Float32Array.of(rank === 1 ? NaN : 1, Infinity, -rank, 0), [4], { device }),
+    );
+    const end = makeSymmetric(group, [x]);
+    group.allReduce(x).wait();
+    const sum = (size * (size - 1)) / 2;
+    deepStrictEqual(x.toFlatArray(), [NaN, Infinity, -sum, 0]);
+    end();
+    x.dispose();
+  },
+  'one rank shares nothing'() {
+    const functions = gpu.parts.driver.functions as unknown as Record<string, () => number>;
+    const { cuIpcGetMemHandle } = functions;
+    if (rank === 1) functions['cuIpcGetMemHandle'] = () => 801;
+    check(64, { by: 'NCCL' });
+    functions['cuIpcGetMemHandle'] = cuIpcGetMemHandle!;
+    check(64);
+  },
+  'one rank cannot open'() {
+    const functions = gpu.parts.driver.functions as unknown as Record<string, () => number>;
+    const { cuIpcOpenMemHandle } = functions;
+    if (rank === 0) functions['cuIpcOpenMemHandle'] = () => 217;
+    // Nothing that was opened before helps: all of it is new.
+    const x: Tensor = tensorOf(1 << 22);
+    const end = makeSymmetric(group, [x]);
+    ok(reachesNccl(() => group.allReduce(x).wait()) !== false);
+    functions['cuIpcOpenMemHandle'] = cuIpcOpenMemHandle!;
+    end();
+    x.dispose();
+  },
+  async absent() {
+    const x = tensorOf(64);
+    makeSymmetric(group, [x]);
+    if (rank === 1) return void (await new Promise((resolve) => setTimeout(resolve, 8000)));
+    const error = await group.allReduce(x).done.then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    ok(error instanceof CollectiveError);
+    match(error.message, /timed out|did not/);
+  },
+};
+
+for (const [name, run] of Object.entries(scenarios)) {
+  if (chosen ? name !== chosen : name === 'absent') continue;
+  if (place === 'real' && name.startsWith('one rank')) continue;
+  await run();
+}
+group.dispose();
+if (nccl) strictEqual(nccl.faults(), '');
+console.log('all right');

@@ -1,0 +1,56 @@
+import { peerHandleBytes } from '../driver/driver.ts';
+import type { GpuParts } from '../gpu-parts.ts';
+import { factsOf } from '../properties.ts';
+
+// CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS and CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED of cuda.h.
+const lazyPeerAccess = 1;
+const nativeAtomics = 3;
+
+/** How another process of the same host finds memory of this one: an allocation, and where in it. */
+export interface ExportedMemory {
+  /** A CUipcMemHandle. */
+  readonly handle: Uint8Array;
+  readonly byteOffset: number;
+}
+
+/** Makes what lies at a device address known to other processes. Throws a DeviceError where the driver does not share it. */
+export function exportMemory({ driver, makeCurrent }: GpuParts, address: number): ExportedMemory {
+  makeCurrent();
+  const { functions, result } = driver;
+  const start = driver.handleFrom('cuMemGetAddressRange', (out) =>
+    functions.cuMemGetAddressRange(out, out + 8, address),
+  );
+  driver.check(functions.cuIpcGetMemHandle(result.address, start), 'cuIpcGetMemHandle');
+  return { handle: result.bytes.slice(0, peerHandleBytes), byteOffset: address - start };
+}
+
+/**
+ * The address at which this process reaches an allocation of another one, until `closePeerMemory`. Throws a DeviceError
+ * where the GPUs cannot reach each other, and for an allocation of this process.
+ */
+export function openPeerMemory({ driver, makeCurrent }: GpuParts, handle: Uint8Array): number {
+  makeCurrent();
+  const open = driver.functions.cuIpcOpenMemHandle as (...arguments_: readonly unknown[]) => number;
+  return driver.handleFrom('cuIpcOpenMemHandle', (out) => open(out, { reserved: handle }, lazyPeerAccess));
+}
+
+export function closePeerMemory({ driver, makeCurrent }: GpuParts, address: number): void {
+  makeCurrent();
+  driver.check(driver.functions.cuIpcCloseMemHandle(address), 'cuIpcCloseMemHandle');
+}
+
+/**
+ * Whether the GPU of that UUID is this one or is connected with it by NVLink: over PCIe loads and stores of the other's
+ * memory are slow. False where this process does not see it.
+ */
+export function isLinked({ driver, index, facts }: GpuParts, uuid: string): boolean {
+  if (facts.uuid === uuid) return true;
+  const { functions } = driver;
+  const count = driver.intFrom('cuDeviceGetCount', (out) => functions.cuDeviceGetCount(out));
+  const handle = (i: number) => driver.intFrom('cuDeviceGet', (out) => functions.cuDeviceGet(out, i));
+  const other = Array.from({ length: count }, (_, i) => i).find((i) => factsOf(driver, i).uuid === uuid);
+  if (other === undefined) return false;
+  const [from, to] = [handle(index), handle(other)];
+  const attribute = (out: number) => functions.cuDeviceGetP2PAttribute(out, nativeAtomics, from, to);
+  return driver.intFrom('cuDeviceGetP2PAttribute', attribute) !== 0;
+}
