@@ -10,18 +10,13 @@ export { CudaDriver, type DriverFunctions, loadDriver } from './driver/driver.ts
 export { type CurrentStream, Streams } from './driver/stream.ts';
 export { architectureOf } from './architecture.ts';
 export { factsOf } from './properties.ts';
+export { haveNvlink } from './driver/nvml.ts';
 export { CudaGraph } from './graph.ts';
 
 // Memory.
 export { CachingAllocator, blockBytes } from './memory/allocator.ts';
 export { Block } from './memory/block.ts';
-export {
-  type ExportedMemory,
-  closePeerMemory,
-  exportMemory,
-  isLinked,
-  openPeerMemory,
-} from './memory/peer-memory.ts';
+export { type ExportedMemory, closePeerMemory, exportMemory, openPeerMemory } from './memory/peer-memory.ts';
 export type { Scratch } from './memory/stream-scratch.ts';
 
 // Kernels.

@@ -2,7 +2,7 @@ import {
   type ExportedMemory,
   closePeerMemory,
   exportMemory,
-  isLinked,
+  haveNvlink,
   openPeerMemory,
 } from '@roofline/cuda/parts';
 import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
@@ -82,7 +82,7 @@ export class NvlinkMemory implements SymmetricMemory {
     if (size > maxRanks) return null;
     try {
       const all = [this.#arrivals, ...addresses].map((address) => exportMemory(device.parts, address));
-      return { host: hostName(), gpu: device.parts.facts.uuid, memory: all.map(described) };
+      return { host: hostName(), gpu: device.parts.facts.pciBusId, memory: all.map(described) };
     } catch {
       // Such as memory of a driver, or in a container, that shares none.
       return null;
@@ -95,7 +95,7 @@ export class NvlinkMemory implements SymmetricMemory {
     const own = offers[rank];
     try {
       return offers.map((offer, peer) => {
-        if (!own || offer?.host !== own.host || !isLinked(device.parts, offer.gpu))
+        if (!own || offer?.host !== own.host || !haveNvlink(own.gpu, offer.gpu))
           throw new Error(`rank ${peer} is out of reach`);
         return offer.memory.map(({ handle, byteOffset }) => this.#addressOf(peer, handle) + byteOffset);
       });

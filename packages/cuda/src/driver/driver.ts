@@ -14,7 +14,6 @@ const prototypes = {
   cuDeviceGetUuid: 'int cuDeviceGetUuid_v2(uintptr_t uuid, int device)',
   cuDeviceGetPCIBusId: 'int cuDeviceGetPCIBusId(uintptr_t id, int length, int device)',
   cuDeviceGetAttribute: 'int cuDeviceGetAttribute(uintptr_t value, int attribute, int device)',
-  cuDeviceGetP2PAttribute: 'int cuDeviceGetP2PAttribute(uintptr_t value, int attribute, int from, int to)',
   cuDeviceTotalMem: 'int cuDeviceTotalMem_v2(uintptr_t bytes, int device)',
   cuDevicePrimaryCtxRetain: 'int cuDevicePrimaryCtxRetain(uintptr_t context, int device)',
   cuCtxSetCurrent: 'int cuCtxSetCurrent(uintptr_t context)',

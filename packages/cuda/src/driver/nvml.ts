@@ -29,10 +29,16 @@ const prototypes = {
     'int nvmlDeviceGetCurrentClocksThrottleReasons(uintptr_t device, uintptr_t reasons)',
   nvmlDeviceGetViolationStatus:
     'int nvmlDeviceGetViolationStatus(uintptr_t device, int policy, uintptr_t times)',
+  nvmlDeviceGetP2PStatus:
+    'int nvmlDeviceGetP2PStatus(uintptr_t device, uintptr_t other, int capability, uintptr_t status)',
 } as const;
 
 // NVML_SUCCESS, from nvml.h.
 const success = 0;
+
+// NVML_P2P_CAPS_INDEX_NVLINK and NVML_P2P_STATUS_OK.
+const nvlink = 2;
+const isConnected = 0;
 
 // nvmlPerfPolicyType_t
 const policies = { power: 0, thermal: 1 } as const;
@@ -59,14 +65,9 @@ export interface GpuClocks {
 export function gpuClocks(pciBusId: string): GpuClocks {
   checkText('gpuClocks', 'the PCI bus id', pciBusId);
   const functions = loadNvml();
+  const device = deviceOf(functions, pciBusId);
   const memory = new HostMemory(16);
   const { address } = memory;
-  const result = functions.nvmlDeviceGetHandleByPciBusId(pciBusId, address);
-  if (result !== success)
-    throw new DeviceError(
-      `NVML gives no access to the GPU ${pciBusId} (nvmlReturn ${result}): does \`nvidia-smi\` list it?`,
-    );
-  const device = memory.readUint64(0);
   const limits = () => {
     const isAnswered =
       succeeds(() => functions.nvmlDeviceGetCurrentClocksEventReasons(device, address)) ||
@@ -79,6 +80,28 @@ export function gpuClocks(pciBusId: string): GpuClocks {
     return succeeds(call) ? memory.readUint64(8) : null;
   };
   return { read: () => ({ limits: limits(), powerNs: heldNs('power'), thermalNs: heldNs('thermal') }) };
+}
+
+/**
+ * Whether two GPUs of this machine, which CUDA_VISIBLE_DEVICES may hide, are one or are connected by NVLink. Throws as
+ * `gpuClocks` does.
+ */
+export function haveNvlink(pciBusId: string, otherPciBusId: string): boolean {
+  if (pciBusId === otherPciBusId) return true;
+  const functions = loadNvml();
+  const [device, other] = [deviceOf(functions, pciBusId), deviceOf(functions, otherPciBusId)];
+  const { address, words } = new HostMemory(16);
+  const isAnswered = succeeds(() => functions.nvmlDeviceGetP2PStatus(device, other, nvlink, address));
+  return isAnswered && words[0] === isConnected;
+}
+
+function deviceOf(functions: Nvml, pciBusId: string): number {
+  const memory = new HostMemory(16);
+  const result = functions.nvmlDeviceGetHandleByPciBusId(pciBusId, memory.address);
+  if (result === success) return memory.readUint64(0);
+  throw new DeviceError(
+    `NVML gives no access to the GPU ${pciBusId} (nvmlReturn ${result}): does \`nvidia-smi\` list it?`,
+  );
 }
 
 /** Whether NVML, the driver and the GPU have what is asked for. */

@@ -1,10 +1,8 @@
 import { peerHandleBytes } from '../driver/driver.ts';
 import type { GpuParts } from '../gpu-parts.ts';
-import { factsOf } from '../properties.ts';
 
-// CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS and CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED of cuda.h.
+// CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS of cuda.h.
 const lazyPeerAccess = 1;
-const nativeAtomics = 3;
 
 /** How another process of the same host finds memory of this one: an allocation, and where in it. */
 export interface ExportedMemory {
@@ -37,20 +35,4 @@ export function openPeerMemory({ driver, makeCurrent }: GpuParts, handle: Uint8A
 export function closePeerMemory({ driver, makeCurrent }: GpuParts, address: number): void {
   makeCurrent();
   driver.check(driver.functions.cuIpcCloseMemHandle(address), 'cuIpcCloseMemHandle');
-}
-
-/**
- * Whether the GPU of that UUID is this one or is connected with it by NVLink: over PCIe loads and stores of the other's
- * memory are slow. False where this process does not see it.
- */
-export function isLinked({ driver, index, facts }: GpuParts, uuid: string): boolean {
-  if (facts.uuid === uuid) return true;
-  const { functions } = driver;
-  const count = driver.intFrom('cuDeviceGetCount', (out) => functions.cuDeviceGetCount(out));
-  const handle = (i: number) => driver.intFrom('cuDeviceGet', (out) => functions.cuDeviceGet(out, i));
-  const other = Array.from({ length: count }, (_, i) => i).find((i) => factsOf(driver, i).uuid === uuid);
-  if (other === undefined) return false;
-  const [from, to] = [handle(index), handle(other)];
-  const attribute = (out: number) => functions.cuDeviceGetP2PAttribute(out, nativeAtomics, from, to);
-  return driver.intFrom('cuDeviceGetP2PAttribute', attribute) !== 0;
 }

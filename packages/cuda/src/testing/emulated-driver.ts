@@ -112,7 +112,6 @@ export class EmulatedDriver {
       cuDeviceGetUuid: (out: number) => give(out, Buffer.alloc(16, 7)),
       cuDeviceGetPCIBusId: (out: number) => give(out, Buffer.from('0000:00:00.0\0')),
       cuDeviceGetAttribute: (out: number, attribute: number) => giveInt(out, attributes[attribute]!),
-      cuDeviceGetP2PAttribute: () => invalidValue,
       cuDeviceTotalMem: (out: number) => giveHandle(out, this.#memoryBytes),
       cuDevicePrimaryCtxRetain: (out: number) => giveHandle(out, 1),
       cuCtxSetCurrent: () => 0,
