@@ -37,6 +37,7 @@ export const computeTypes = { float32: 68, float64: 70, tf32: 77 } as const;
 // Attributes, from cublasLt.h.
 const descTransposeA = 3;
 const descTransposeB = 4;
+const descMultiprocessors = 15;
 const layoutBatchCount = 5;
 const layoutBatchStride = 6;
 const preferenceWorkspaceBytes = 1;
@@ -93,6 +94,8 @@ export interface LtMatmulDescription {
   /** The alignment of the operands' addresses, in bytes: algorithms may rely on it. */
   readonly alignments: { readonly a: number; readonly b: number; readonly c: number; readonly d: number };
   readonly workspaceBytes: number;
+  /** How many multiprocessors it will find free; all if not said. Algorithms are chosen that fill those. */
+  readonly multiprocessors?: number;
 }
 
 /** What of cublasLt is called. */
@@ -132,6 +135,13 @@ export class CublasLt {
       this.#setInt(functions.cublasLtMatmulDescSetAttribute, desc, descTransposeA, operationTranspose);
     if (transposeB)
       this.#setInt(functions.cublasLtMatmulDescSetAttribute, desc, descTransposeB, operationTranspose);
+    if (description.multiprocessors !== undefined)
+      this.#setInt(
+        functions.cublasLtMatmulDescSetAttribute,
+        desc,
+        descMultiprocessors,
+        description.multiprocessors,
+      );
     const [a, b, d] = [this.#layout(description.a), this.#layout(description.b), this.#layout(description.d)];
     return this.#algorithms(desc, a, b, d, description, most).map((algorithm) => {
       return { desc, a, b, d, algorithm, workspaceBytes: algorithm.readUint64(algorithmBytes) };

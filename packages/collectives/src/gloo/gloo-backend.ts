@@ -39,6 +39,7 @@ export class GlooBackend implements Backend {
   readonly ordersPairs = false;
   readonly programs = null;
   readonly symmetricMemory = null;
+  readonly multiprocessors = 0;
   readonly #library: GlooLibrary = glooLibrary();
   readonly #group: number;
   readonly #size: number;

@@ -129,6 +129,8 @@ export interface Backend {
   readonly programs: CapturedPrograms | null;
   /** What lets ranks reduce in each other's memory; null where none can. */
   readonly symmetricMemory: SymmetricMemory | null;
+  /** How many multiprocessors its calls take from what they run beside on a GPU; 0 where that is unknown. */
+  readonly multiprocessors: number;
   /** Begins calls, several as one, and returns; they run in the order of their start. */
   start(calls: readonly PendingCall[]): RunningCall;
   /** Ends the connections: what is under way fails. */

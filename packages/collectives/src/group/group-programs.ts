@@ -26,6 +26,10 @@ export class GroupPrograms implements EffectOrder {
     this.#assertNotDisposed = assertNotDisposed;
   }
 
+  get multiprocessors(): number {
+    return this.#backend.multiprocessors;
+  }
+
   agree(program: string, calls: readonly string[]): void {
     agreeOnProgram(this.#members, (words) => this.#gather(words), program, calls);
   }

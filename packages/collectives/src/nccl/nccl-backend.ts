@@ -90,6 +90,11 @@ export class NcclBackend implements Backend, CapturedPrograms {
     return this.#symmetricMemory;
   }
 
+  /** NCCL does not say how many it takes. */
+  get multiprocessors(): number {
+    return this.#symmetricMemory?.multiprocessors ?? 0;
+  }
+
   start(calls: readonly PendingCall[]): RunningCall {
     this.#poll();
     const onCurrentStream = calls.every(({ call }) => call.onCurrentStream);

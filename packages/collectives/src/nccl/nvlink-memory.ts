@@ -58,6 +58,8 @@ export interface NvlinkMemoryParts {
  */
 export class NvlinkMemory implements SymmetricMemory {
   readonly #parts: NvlinkMemoryParts;
+  /** Of each launch: all of them run at once. */
+  readonly #blocks: number;
   /** Of what is offered first: where blocks of all ranks count their arrivals, and after that this rank's epochs. */
   readonly #arrivals: number;
   readonly #arrivalsOfRanks: number[] = [];
@@ -68,12 +70,18 @@ export class NvlinkMemory implements SymmetricMemory {
 
   constructor(parts: NvlinkMemoryParts) {
     this.#parts = parts;
+    this.#blocks = Math.max(1, Math.min(blocks, parts.device.parts.facts.multiprocessors >> 4));
     const { memory } = parts.device.parts;
     this.#arrivals = memory.allocatePermanent(4 * blocks * (maxRanks + 1));
     // Lives as long as the process: the watchdog's thread may write there at any time.
     parts.state.noteEndedWord(parts.device.allocatePinned(4).address);
     // Loaded now, since a first launch may be captured.
     parts.device.kernel(spec);
+  }
+
+  /** How many multiprocessors calls on it take. */
+  get multiprocessors(): number {
+    return this.#regions.size > 0 ? this.#blocks : 0;
   }
 
   /** What other ranks must know to reach these addresses; null where this rank shares nothing. */
@@ -139,9 +147,8 @@ export class NvlinkMemory implements SymmetricMemory {
       epochs: this.#arrivals + 4 * blocks * maxRanks,
       ended: state.endedWord,
     });
-    const grid = Math.min(blocks, device.parts.facts.multiprocessors >> 4 || 1);
     return () =>
-      device.onStream(stream, () => device.kernel(spec).launch([grid, 1, 1], threads, 0, arguments_));
+      device.onStream(stream, () => device.kernel(spec).launch([this.#blocks, 1, 1], threads, 0, arguments_));
   }
 
   /** struct Ranks. */

@@ -8,6 +8,7 @@ export class InstantBackend implements Backend {
   readonly device = null;
   readonly programs = null;
   readonly symmetricMemory = null;
+  readonly multiprocessors = 0;
   readonly ordersPairs: boolean;
   readonly calls: BackendCall[] = [];
   /** How many calls began together, each time. */

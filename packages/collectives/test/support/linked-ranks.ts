@@ -33,6 +33,7 @@ export class LinkedRanks {
         ordersPairs: true,
         programs: null,
         symmetricMemory: null,
+        multiprocessors: 0,
       },
       start: (calls: readonly PendingCall[]): RunningCall => {
         this.#waiting[rank]!.push(...calls);

@@ -38,6 +38,8 @@ export interface OrderedEffects<A> {
 
 /** What keeps calls in one order, such as a process group. */
 export interface EffectOrder {
+  /** On a GPU, how many multiprocessors its calls take from those that they run beside; not said where that is unknown. */
+  readonly multiprocessors?: number;
   /**
    * Called before the first replay of the compiled function `program`, with its calls in this order. Throws unless all ranks that take
    * part have compiled the same.

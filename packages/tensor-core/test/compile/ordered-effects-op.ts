@@ -11,6 +11,7 @@ import {
 /** Whose calls keep an order, which notes what it is asked. */
 export class NotedOrder implements EffectOrder {
   readonly name: string;
+  multiprocessors = 0;
   /** In the order in which they ran, or were captured. */
   readonly calls: string[] = [];
   readonly agreed: string[] = [];

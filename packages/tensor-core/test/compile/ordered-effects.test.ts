@@ -62,6 +62,45 @@ describeOnDevices((open: () => Device) => {
     expect(order.drops.size).toBe(0);
   });
 
+  it('who is beside one that takes multiprocessors finds fewer, until it is waited for', () => {
+    const found: [string, number][] = [];
+    const noteOp = defineOp<{ readonly text: string }>({
+      name: 'note',
+      autocast: 'none',
+      infer: ([x]) => [{ shape: x!.shape, dtype: x!.dtype }],
+      cuda: {
+        kind: 'custom',
+        launch(context, [x], [y], { text }) {
+          if (context.isCaptured)
+            found.push([text, context.properties.multiprocessors - context.multiprocessors]);
+          context.copy(x!, y!);
+        },
+      },
+      cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Identity', [x!])] },
+    });
+    const note = (x: Tensor, text: string) => apply(noteOp, [x], { text })[0]!;
+    const order = new NotedOrder();
+    order.multiprocessors = 1;
+    const step = compile((x: Tensor) => {
+      const before = note(x, 'before');
+      const told = tell(before, order);
+      const beside = note(before, 'beside');
+      return [note(add(told, beside), 'after')];
+    });
+    for (let round = 0; round < 2; round++)
+      scope(() => expect(step(on([1, 2]))[0]!.toArray()).toEqual([2, 4]));
+    expect(found.slice(-3)).toEqual(
+      isGpu()
+        ? [
+            ['before', 0],
+            ['beside', 1],
+            ['after', 0],
+          ]
+        : [],
+    );
+    step.dispose();
+  });
+
   it('who disagrees before the first replay has none of it, and is asked again', () => {
     const order = new NotedOrder();
     const target = on([0, 0]);

@@ -41,6 +41,7 @@ function make(takes: boolean) {
       product,
       notAsked,
       notAsked,
+      () => undefined,
     ),
   };
 }
@@ -70,6 +71,7 @@ describe('Matmul', () => {
       null,
       notAsked,
       notAsked,
+      () => undefined,
     );
     const empty = { ...request, k: 0, m: 2, n: 3, d: 1000, pitchD: 5, batchStrideD: 0 };
     matmul.run(empty);

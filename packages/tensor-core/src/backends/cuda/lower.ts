@@ -78,6 +78,7 @@ export class CudaLowering implements CudaContext {
       parts.makeFloat32Product(this),
       parts.loadCublasLt,
       (library, description) => fastestAlgorithm(device, library, description),
+      () => this.#recorder?.multiprocessors,
     );
     this.matmul = this.products.run;
   }

@@ -28,6 +28,11 @@ export class BranchStream {
     this.#lane = lane;
   }
 
+  /** Whether calls of the branch may be under way. */
+  get isUnderWay(): boolean {
+    return this.#pending.length > 0;
+  }
+
   /** Lets the chain wait for what runs beside it, if the call at `place` must. */
   join(place: number): void {
     const due = this.#pending.findLastIndex(({ join }) => join <= place);

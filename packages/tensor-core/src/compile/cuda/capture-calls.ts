@@ -12,7 +12,7 @@ import { type Branches, laneOf, spanOf } from './branches.ts';
 import { BranchStream } from './branch-stream.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
-import { PerRunCalls } from './per-run-calls.ts';
+import { type MultiprocessorShare, PerRunCalls } from './per-run-calls.ts';
 
 /** Calls captured as one CUDA graph. */
 export interface CapturedCalls {
@@ -94,6 +94,8 @@ class Capture implements Omit<CapturedCalls, 'graph' | 'nodes'> {
   #taken: PlacedPart[] = [];
   /** Calls after which memory has been given back. */
   #freed = 0;
+  /** How many multiprocessors calls with ordered effects, which may be under way, take from the chain. */
+  #takenByEffects = 0;
   /** Nodes of the calls so far. */
   #nodeCount = 0;
   #postponed: KernelPostponed | null = null;
@@ -119,12 +121,14 @@ class Capture implements Omit<CapturedCalls, 'graph' | 'nodes'> {
     };
     for (const [at, call] of calls.entries()) {
       join(at);
+      if (!lanes.ordered.isUnderWay) this.#takenByEffects = 0;
       this.#giveBack(at);
       const lane = laneOf(this.#branches, at);
       const queue = () => this.#queue(call, at);
       try {
         if (lane === 'chain') queue();
         else lanes[lane].run(at, queue);
+        if (lane === 'ordered') this.#takenByEffects = Math.max(this.#takenByEffects, takenBy(call));
       } catch (error) {
         if (!(error instanceof KernelPostponed)) throw error;
         this.#postponed = error;
@@ -161,13 +165,19 @@ class Capture implements Omit<CapturedCalls, 'graph' | 'nodes'> {
     return this.#nodeCount - before;
   }
 
+  /** Of a call on a branch, and of one in the chain beside calls with ordered effects. */
+  #shareOf(at: number): MultiprocessorShare {
+    const { properties } = this.#parts.lowering;
+    if (this.#branches.has(at)) return { multiprocessors: multiprocessorsBeside(properties) };
+    if (this.#takenByEffects === 0) return {};
+    return { multiprocessors: Math.max(1, properties.multiprocessors - this.#takenByEffects) };
+  }
+
   #queue(call: Call, at: number): void {
     const { device, lowering } = this.#parts;
     const { memory, arena, arenaAddress } = this.#place;
     const workspaces = arena.workspacesOf(at, arenaAddress, this.#taken);
-    const share = this.#branches.has(at)
-      ? { multiprocessors: multiprocessorsBeside(lowering.properties) }
-      : {};
+    const share = this.#shareOf(at);
     const recorder: CallRecorder = {
       ...share,
       ...(call.live !== null && this.live.recorderOf(call, memory, share)),
@@ -181,6 +191,11 @@ class Capture implements Omit<CapturedCalls, 'graph' | 'nodes'> {
     this.workspaces.set(at, workspaces.asked);
     this.#taken.push(...workspaces.taken.map((gap) => ({ ...gap, ...spanOf(this.#branches, at) })));
   }
+}
+
+/** How many multiprocessors a call with ordered effects takes. */
+function takenBy({ op, attributes }: Call): number {
+  return op.effects?.orderOf(attributes as never).multiprocessors ?? 0;
 }
 
 /** How a call reaches the stream under capture. */

@@ -15,11 +15,21 @@ export const workspaceLimitBytes = 32 * 2 ** 20;
 const mostAlignment = 256;
 const alignmentWidth = 8;
 
+/** How a product is to be made, besides what it is. */
+export interface ProductTerms {
+  readonly allowTf32: boolean;
+  /** Undefined for all that the GPU has. */
+  readonly multiprocessors?: number;
+}
+
 /**
  * A row-major product as cublasLt's column-major one. A row-major matrix read column by column is its own transpose, so the
  * operands change places: Dᵀ = op(B)ᵀ · op(A)ᵀ. Throws a DTypeError for dtypes that cublasLt does not multiply.
  */
-export function describeMatmul(request: MatmulRequest, allowTf32: boolean): LtMatmulDescription {
+export function describeMatmul(
+  request: MatmulRequest,
+  { allowTf32, multiprocessors }: ProductTerms,
+): LtMatmulDescription {
   const { m, n, k, inputDType, outputDType, transposeA, transposeB } = request;
   const [rowsA, columnsA] = transposeA ? [k, m] : [m, k];
   const [rowsB, columnsB] = transposeB ? [n, k] : [k, n];
@@ -37,6 +47,7 @@ export function describeMatmul(request: MatmulRequest, allowTf32: boolean): LtMa
       d: alignmentOf(request.d, request.batchStrideD * byteSize(outputDType)),
     },
     workspaceBytes: workspaceLimitBytes,
+    ...(multiprocessors !== undefined && { multiprocessors }),
   };
 }
 
@@ -78,7 +89,7 @@ export function alignmentOf(address: number, batchStrideBytes: number): number {
 interface Entry {
   readonly request: MatmulRequest;
   readonly alignmentBits: number;
-  readonly allowTf32: boolean;
+  readonly terms: ProductTerms;
   readonly matmul: LtMatmul;
   readonly next: Entry | undefined;
 }
@@ -92,7 +103,7 @@ export class MatmulPlans {
     this.#prepare = prepare;
   }
 
-  find(request: MatmulRequest, allowTf32: boolean): LtMatmul {
+  find(request: MatmulRequest, terms: ProductTerms): LtMatmul {
     const alignmentBits =
       lowestBit(request.a) |
       (lowestBit(request.b) << alignmentWidth) |
@@ -103,14 +114,15 @@ export class MatmulPlans {
     for (let entry = first; entry; entry = entry.next) {
       if (
         entry.alignmentBits === alignmentBits &&
-        entry.allowTf32 === allowTf32 &&
+        entry.terms.allowTf32 === terms.allowTf32 &&
+        entry.terms.multiprocessors === terms.multiprocessors &&
         sameProduct(entry.request, request)
       ) {
         return entry.matmul;
       }
     }
-    const matmul = this.#prepare(describeMatmul(request, allowTf32));
-    this.#entries.set(hash, { request, alignmentBits, allowTf32, matmul, next: first });
+    const matmul = this.#prepare(describeMatmul(request, terms));
+    this.#entries.set(hash, { request, alignmentBits, terms, matmul, next: first });
     return matmul;
   }
 }

@@ -4,7 +4,7 @@ import { getFloat32MatmulPrecision } from '../../../op/float32-matmul-precision.
 import { byteSize } from '../../../base/dtype.ts';
 import type { CublasLt, CurrentStream, LtMatmul, LtMatmulDescription } from '@roofline/cuda/parts';
 import { getFloat32MatmulKernel } from '../../../op/float32-matmul-kernel.ts';
-import { MatmulPlans } from './matmul-plans.ts';
+import { MatmulPlans, type ProductTerms } from './matmul-plans.ts';
 import type { Workspace } from '../generated/reduction.ts';
 
 /** Another way to multiply float32 matrices at full precision. */
@@ -22,7 +22,7 @@ export type ChooseAlgorithm = (library: CublasLt, description: LtMatmulDescripti
 /** A product that cublasLt multiplies. */
 interface Product {
   readonly request: MatmulRequest;
-  readonly allowTf32: boolean;
+  readonly terms: ProductTerms;
 }
 
 /** Matrix products of one device. */
@@ -32,6 +32,8 @@ export class Matmul {
   readonly #fillZeros: (address: number, byteLength: number) => void;
   readonly #float32: Float32Product | null;
   readonly #loadLibrary: () => CublasLt;
+  /** How many products now find free; undefined for all. */
+  readonly #multiprocessors: () => number | undefined;
   #library: CublasLt | null = null;
   readonly #plans = new MatmulPlans((description) => this.#loaded().prepare(description));
   /** With the fastest algorithms, each timed once in the device's life. */
@@ -47,7 +49,9 @@ export class Matmul {
     float32: Float32Product | null,
     loadLibrary: () => CublasLt,
     chooseFastest: ChooseAlgorithm,
+    multiprocessors: () => number | undefined,
   ) {
+    this.#multiprocessors = multiprocessors;
     this.#tunedPlans = new MatmulPlans((description) => chooseFastest(this.#loaded(), description));
     this.#streams = streams;
     this.#workspace = workspace;
@@ -66,8 +70,10 @@ export class Matmul {
     }
     const allowTf32 = inputDType === 'float32' && getFloat32MatmulPrecision() === 'high';
     if (inputDType === 'float32' && !allowTf32 && c === undefined && this.#runOnTensorCores(request)) return;
-    this.#noted?.push({ request, allowTf32 });
-    const matmul = (this.#isTuned ? this.#tunedPlans : this.#plans).find(request, allowTf32);
+    const multiprocessors = this.#multiprocessors();
+    const terms = multiprocessors === undefined ? { allowTf32 } : { allowTf32, multiprocessors };
+    this.#noted?.push({ request, terms });
+    const matmul = (this.#isTuned ? this.#tunedPlans : this.#plans).find(request, terms);
     const workspace = matmul.workspaceBytes > 0 ? this.#workspace(matmul.workspaceBytes) : 0;
     const factors = {
       alpha: request.scale,
@@ -96,7 +102,7 @@ export class Matmul {
     } finally {
       this.#noted = null;
     }
-    for (const { request, allowTf32 } of products) this.#tunedPlans.find(request, allowTf32);
+    for (const { request, terms } of products) this.#tunedPlans.find(request, terms);
   }
 
   /** Runs `fn`, whose products have been tuned, with the fastest algorithms. */

@@ -16,7 +16,7 @@ const request: MatmulRequest = {
 
 describe('describeMatmul', () => {
   it('swaps the operands, since a row-major matrix is its transpose column by column', () => {
-    const { a, b, d, transposeA, transposeB } = describeMatmul(request, false);
+    const { a, b, d, transposeA, transposeB } = describeMatmul(request, { allowTf32: false });
     expect(a).toMatchObject({ rows: 3, columns: 4, pitch: 3 });
     expect(b).toMatchObject({ rows: 4, columns: 2, pitch: 4 });
     expect(d).toMatchObject({ rows: 3, columns: 2, pitch: 3 });
@@ -26,7 +26,7 @@ describe('describeMatmul', () => {
   it('keeps transposed operands as they are stored', () => {
     const { a, b, transposeA, transposeB } = describeMatmul(
       { ...request, transposeB: true, pitchB: 4 },
-      false,
+      { allowTf32: false },
     );
     expect(a).toMatchObject({ rows: 4, columns: 3, pitch: 4 });
     expect(b).toMatchObject({ rows: 4, columns: 2 });
@@ -34,16 +34,18 @@ describe('describeMatmul', () => {
   });
 
   it('computes in float32, with TF32 only if allowed, and in float64 for float64', () => {
-    expect(describeMatmul(request, false)).toMatchObject({ computeType: 68, scaleType: 0 });
-    expect(describeMatmul(request, true)).toMatchObject({ computeType: 77, scaleType: 0 });
+    expect(describeMatmul(request, { allowTf32: false })).toMatchObject({ computeType: 68, scaleType: 0 });
+    expect(describeMatmul(request, { allowTf32: true })).toMatchObject({ computeType: 77, scaleType: 0 });
     const low = { ...request, inputDType: 'bfloat16', outputDType: 'bfloat16' } as const;
-    expect(describeMatmul(low, true)).toMatchObject({ computeType: 68, a: { dataType: 14 } });
+    expect(describeMatmul(low, { allowTf32: true })).toMatchObject({ computeType: 68, a: { dataType: 14 } });
     const double = { ...request, inputDType: 'float64', outputDType: 'float64' } as const;
-    expect(describeMatmul(double, false)).toMatchObject({ computeType: 70, scaleType: 1 });
+    expect(describeMatmul(double, { allowTf32: false })).toMatchObject({ computeType: 70, scaleType: 1 });
   });
 
   it('refuses integers', () => {
-    expect(() => describeMatmul({ ...request, inputDType: 'int32' }, false)).toThrow(/not int32/);
+    expect(() => describeMatmul({ ...request, inputDType: 'int32' }, { allowTf32: false })).toThrow(
+      /not int32/,
+    );
   });
 
   it('describes the whole product: types, pitches, batches and alignments of each operand', () => {
@@ -54,13 +56,29 @@ describe('describeMatmul', () => {
       ...{ scale: 1 },
     };
     const batch = 5;
-    expect(describeMatmul(whole, true)).toEqual({
+    expect(describeMatmul(whole, { allowTf32: true })).toEqual({
       ...{ computeType: 68, scaleType: 0, transposeA: false, transposeB: true, workspaceBytes: 32 * 2 ** 20 },
       a: { dataType: 14, rows: 3, columns: 4, pitch: 7, batch, batchStride: 40 },
       b: { dataType: 14, rows: 2, columns: 4, pitch: 6, batch, batchStride: 32 },
       d: { dataType: 0, rows: 3, columns: 2, pitch: 8, batch, batchStride: 48 },
       alignments: { a: 16, b: 4, c: 64, d: 64 },
     });
+  });
+});
+
+describe('products beside calls that take multiprocessors', () => {
+  it('are described, and looked up, with how many they find free', () => {
+    const free = { allowTf32: false, multiprocessors: 124 };
+    expect(describeMatmul(request, free)).toEqual({
+      ...describeMatmul(request, { allowTf32: false }),
+      multiprocessors: 124,
+    });
+    const prepared: LtMatmulDescription[] = [];
+    const plans = new MatmulPlans((description) => ({ desc: prepared.push(description) }) as LtMatmul);
+    const descOf = (multiprocessors?: number) =>
+      plans.find(request, { allowTf32: false, ...(multiprocessors && { multiprocessors }) }).desc;
+    expect([undefined, 124, 66, 124, undefined].map(descOf)).toEqual([1, 2, 3, 2, 1]);
+    expect(prepared.map(({ multiprocessors }) => multiprocessors)).toEqual([undefined, 124, 66]);
   });
 });
 
@@ -114,37 +132,46 @@ describe('MatmulPlans', () => {
 
   it.each(parts)('prepares again for another %s', (_, change) => {
     const { prepared, plans } = makePlans();
-    const first = plans.find(base, false);
-    const other = plans.find({ ...base, ...change }, false);
+    const first = plans.find(base, { allowTf32: false });
+    const other = plans.find({ ...base, ...change }, { allowTf32: false });
     expect(other).not.toBe(first);
-    expect(plans.find(base, false)).toBe(first);
-    expect(plans.find({ ...base, ...change }, false)).toBe(other);
-    expect(prepared).toEqual([describeMatmul(base, false), describeMatmul({ ...base, ...change }, false)]);
+    expect(plans.find(base, { allowTf32: false })).toBe(first);
+    expect(plans.find({ ...base, ...change }, { allowTf32: false })).toBe(other);
+    expect(prepared).toEqual([
+      describeMatmul(base, { allowTf32: false }),
+      describeMatmul({ ...base, ...change }, { allowTf32: false }),
+    ]);
   });
 
   it('prepares again with TF32', () => {
     const { prepared, plans } = makePlans();
     const float32 = { ...base, inputDType: 'float32', outputDType: 'float32' } as const;
-    const [exact, fast] = [plans.find(float32, false), plans.find(float32, true)];
+    const [exact, fast] = [
+      plans.find(float32, { allowTf32: false }),
+      plans.find(float32, { allowTf32: true }),
+    ];
     expect(fast).not.toBe(exact);
-    expect([plans.find(float32, false), plans.find(float32, true)]).toEqual([exact, fast]);
+    expect([plans.find(float32, { allowTf32: false }), plans.find(float32, { allowTf32: true })]).toEqual([
+      exact,
+      fast,
+    ]);
     expect(prepared.map(({ computeType }) => computeType)).toEqual([68, 77]);
   });
 
   it('takes the same plan for other addresses of the same alignment, and another scale', () => {
     const { prepared, plans } = makePlans();
-    const first = plans.find(base, false);
+    const first = plans.find(base, { allowTf32: false });
     const moved = { a: base.a + 512, b: base.b + 256, d: base.d + 2 ** 40, scale: 2 };
-    expect(plans.find({ ...base, ...moved }, false)).toBe(first);
+    expect(plans.find({ ...base, ...moved }, { allowTf32: false })).toBe(first);
     expect(prepared).toHaveLength(1);
   });
 
   it('distinguishes all of the parts at once', () => {
     const { prepared, plans } = makePlans();
     const requests = [base, ...parts.map(([, change]) => ({ ...base, ...change }))];
-    const found = requests.map((request) => plans.find(request, false).desc);
+    const found = requests.map((request) => plans.find(request, { allowTf32: false }).desc);
     expect(new Set(found).size).toBe(requests.length);
-    expect(requests.map((request) => plans.find(request, false).desc)).toEqual(found);
+    expect(requests.map((request) => plans.find(request, { allowTf32: false }).desc)).toEqual(found);
     expect(prepared).toHaveLength(requests.length);
   });
 });

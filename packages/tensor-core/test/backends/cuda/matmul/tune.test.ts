@@ -52,7 +52,7 @@ function libraryOf(states: readonly number[], multiply: (algorithm: number) => v
 const numberOf = ({ algorithm }: LtMatmul) => algorithm.words[0];
 
 describe('CublasLt', () => {
-  const description = describeMatmul(request, false);
+  const description = describeMatmul(request, { allowTf32: false });
 
   it('gives the algorithms that can run, each with its workspace', () => {
     const { library, wanted } = libraryOf([0, 15, 0, 0]);
@@ -76,7 +76,7 @@ describe('CublasLt', () => {
 });
 
 describe('fastestAlgorithm', () => {
-  const description = describeMatmul(request, false);
+  const description = describeMatmul(request, { allowTf32: false });
   const device = openEmulatedDevice();
 
   /** `device` with a clock that reads `now`. */
@@ -153,13 +153,17 @@ describe('Matmul', () => {
       null,
       () => library,
       choose,
+      () => undefined,
     );
     const other = { ...request, m: 41, scale: 2 };
     const both = () => [request, other, request].forEach((each) => matmul.run(each));
     const descs = () => ran.splice(0).map(([{ desc }]) => desc);
     matmul.tune(both);
     expect(descs()).toEqual([1, 1, 1]);
-    expect(tuned).toEqual([describeMatmul(request, false), describeMatmul(other, false)]);
+    expect(tuned).toEqual([
+      describeMatmul(request, { allowTf32: false }),
+      describeMatmul(other, { allowTf32: false }),
+    ]);
     matmul.withTuned(both);
     expect(descs()).toEqual([11, 12, 11]);
     both();
