@@ -11,6 +11,7 @@ import {
 
 /** DistributedDataParallel's buckets. */
 const BUCKET_BYTES = 25 * 2 ** 20;
+const MOST_BUCKETS = 64;
 
 /** Calls of one kind in a step. */
 export interface Traffic {
@@ -72,7 +73,10 @@ function shardTraffic({ tensor }: Layout, { shape, context, dtype }: StepSetting
 function replicaTraffic(layout: Layout, setting: StepSetting, reduction?: Reduction): Traffic[] {
   const { total } = parameterUnits(setting);
   const bytes = (FLOAT32_BYTES * total) / (layout.tensor * layout.shard);
-  const { calls, hides } = reduction ?? { calls: Math.ceil(bytes / BUCKET_BYTES), hides: true };
+  const { calls, hides } = reduction ?? {
+    calls: Math.min(MOST_BUCKETS, Math.ceil(bytes / BUCKET_BYTES)),
+    hides: true,
+  };
   const gradients: Traffic = {
     ...{ what: 'gradients', op: 'allreduce', axis: 'replicate', bytes: bytes / calls, calls },
     ...{ phase: 'backward', hides },

@@ -101,6 +101,13 @@ export interface LaunchedProgram extends Pick<PendingCall, 'onSettled'> {
 /** What a rank offers the others to reach memory of it: a value that JSON holds; null for nothing. */
 export type MemoryOffer = object | null;
 
+/** Memory of a tensor, as long as its storage has references. */
+export interface SharedMemory {
+  readonly address: number;
+  readonly byteLength: number;
+  readonly storage: { readonly references: number };
+}
+
 /** Memory of all ranks that each of them reaches: calls on it need no copies between them. */
 export interface SymmetricMemory {
   /** What others must know to reach these addresses. */
@@ -108,12 +115,7 @@ export interface SymmetricMemory {
   /** What came of opening the offers of all ranks, in their order; null where one of them is out of reach. */
   open(offers: readonly MemoryOffer[]): readonly (readonly number[])[] | null;
   /** Lets calls on memory that all ranks have opened work there. */
-  add(
-    memory: readonly { readonly address: number; readonly byteLength: number }[],
-    opened: readonly (readonly number[])[],
-  ): void;
-  /** The memory at this address is about to be used for something else. */
-  remove(address: number): void;
+  add(memory: readonly SharedMemory[], opened: readonly (readonly number[])[]): void;
 }
 
 /** What moves the bytes of a group: Gloo, for tensors of the CPU, and NCCL, for those of a GPU. */

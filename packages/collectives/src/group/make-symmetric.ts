@@ -5,23 +5,18 @@ import { internalsOf } from './group-internals.ts';
 import type { ProcessGroup } from './process-group.ts';
 
 /**
- * Lets calls on whole contiguous tensors, alike on all ranks, work in the memory of all, where the backend can and all
- * ranks reach each other's; otherwise nothing changes. A collective of all ranks. Gives what ends it: call that before
- * their memory is used for anything else.
+ * Lets calls on whole contiguous tensors, alike on all ranks, work in the memory of all, for as long as the tensors live, where the
+ * backend can and all ranks reach each other's; otherwise nothing changes. A collective of all ranks.
  */
-export function makeSymmetric(group: ProcessGroup, tensors: readonly Tensor[]): () => void {
+export function makeSymmetric(group: ProcessGroup, tensors: readonly Tensor[]): void {
   const { symmetricMemory } = internalsOf('makeSymmetric', group);
-  if (!symmetricMemory || tensors.length === 0) return () => {};
-  const memory = tensors.map(({ address, byteLength }) => ({ address, byteLength }));
+  if (!symmetricMemory || tensors.length === 0) return;
+  const memory = tensors.map(({ address, byteLength, storage }) => ({ address, byteLength, storage }));
   const offers = gatherObjectNow<MemoryOffer>(
     group,
     symmetricMemory.offer(memory.map(({ address }) => address)),
   );
   const opened = symmetricMemory.open(offers);
   const isReached = gatherObjectNow(group, opened !== null);
-  if (opened === null || isReached.includes(false)) return () => {};
-  symmetricMemory.add(memory, opened);
-  return () => {
-    for (const { address } of memory) symmetricMemory.remove(address);
-  };
+  if (opened !== null && !isReached.includes(false)) symmetricMemory.add(memory, opened);
 }

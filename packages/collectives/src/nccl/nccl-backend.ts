@@ -254,14 +254,14 @@ export class NcclBackend implements Backend, CapturedPrograms {
       stream: stream.handle,
       scratch: this.#scratch.address,
     };
-    return calls.flatMap((call) => {
-      const launch = this.#symmetricMemory?.launchOf(call, stream);
-      if (!launch) return ncclCallsOf(call, place);
-      return () => {
+    const launch = this.#symmetricMemory?.launchOf(calls, stream);
+    if (!launch) return calls.flatMap((call) => ncclCallsOf(call, place));
+    return [
+      () => {
         launch();
         return ncclSuccess;
-      };
-    });
+      },
+    ];
   }
 
   /** Has `stream` wait for the current one, and for the call before, which may be on another: all ranks run them in order. */

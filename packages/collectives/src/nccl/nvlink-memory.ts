@@ -5,11 +5,12 @@ import {
   haveNvlink,
   openPeerMemory,
 } from '@roofline/cuda/parts';
+import { byteSize } from '@roofline/tensor-core';
 import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import { type CudaStream, kernelVariants, packageKernels } from '@roofline/cuda';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { BackendCall, SymmetricMemory } from '../group/backend.ts';
+import type { BackendCall, SharedMemory, SymmetricMemory } from '../group/backend.ts';
 import type { CommunicatorState } from './communicator-state.ts';
 
 // These mirror kernels/two_shot_all_reduce.cu.
@@ -37,9 +38,17 @@ interface Offer {
   readonly memory: readonly { readonly handle: string; readonly byteOffset: number }[];
 }
 
+/** What this rank gets of a root by a broadcast. */
+interface Copy {
+  readonly root: number;
+  readonly to: number;
+  readonly from: number;
+  readonly byteLength: number;
+}
+
 /** Memory of one tensor on all ranks: where this process reaches it. */
 interface Region {
-  readonly byteLength: number;
+  readonly memory: SharedMemory;
   /** By rank. */
   readonly addresses: readonly number[];
 }
@@ -99,7 +108,7 @@ export class NvlinkMemory implements SymmetricMemory {
 
   /** Opens what all ranks offer; gives the addresses of each, or null where one of them is out of reach. */
   open(offers: readonly (Offer | null)[]): (readonly number[])[] | null {
-    const { device, rank } = this.#parts;
+    const { rank } = this.#parts;
     const own = offers[rank];
     try {
       return offers.map((offer, peer) => {
@@ -113,46 +122,78 @@ export class NvlinkMemory implements SymmetricMemory {
   }
 
   /** Lets calls on these tensors, which all ranks opened, work in the memory of all. */
-  add(
-    tensors: readonly { readonly address: number; readonly byteLength: number }[],
-    opened: readonly (readonly number[])[],
-  ): void {
+  add(tensors: readonly SharedMemory[], opened: readonly (readonly number[])[]): void {
     this.#arrivalsOfRanks.splice(0, Infinity, ...opened.map(([arrivals]) => arrivals!));
     this.#arrivalsOfRanks[this.#parts.rank] = this.#arrivals;
-    tensors.forEach(({ address, byteLength }, i) => {
+    for (const [address, { memory }] of this.#regions)
+      if (memory.storage.references === 0) this.#regions.delete(address);
+    tensors.forEach((memory, i) => {
+      const { address } = memory;
       const addresses = opened.map((of) => of[i + 1]!);
       addresses[this.#parts.rank] = address;
-      this.#regions.set(address, { byteLength, addresses });
+      this.#regions.set(address, { memory, addresses });
     });
   }
 
-  /** The memory is about to be used for something else. */
-  remove(address: number): void {
-    this.#regions.delete(address);
+  /**
+   * What queues calls on `stream`; null where they are not one sum of float32, or several broadcasts, of such memory. Of a broadcast
+   * alone the waiting would take longer than the copy.
+   */
+  launchOf(calls: readonly BackendCall[], stream: CudaStream): (() => void) | null {
+    const [first] = calls;
+    if (calls.length === 1 && first!.kind === 'allReduce') return this.#allReduce(first!, stream);
+    if (calls.length === 1) return null;
+    const copies = calls.map((call) => this.#copyOf(call));
+    if (copies.includes(null)) return null;
+    return () => {
+      // Nobody reads before all are ready, or writes before all have read.
+      this.#launch(stream, [], 0, 1);
+      for (const copy of inTurns(copies as Copy[], this.#parts))
+        stream.copy(copy.to, copy.from, copy.byteLength);
+      this.#launch(stream, [], 0, 1);
+    };
   }
 
-  /** What queues a call on `stream`; null for one that is not on such memory, or is no sum of float32. */
-  launchOf(
-    { kind, dtype, reduction, input, output, count }: BackendCall,
+  #allReduce(
+    { dtype, reduction, input, output, count }: BackendCall,
     stream: CudaStream,
   ): (() => void) | null {
-    const region = this.#regions.get(output);
-    const reduces = kind === 'allReduce' && dtype === 'float32' && ['sum', 'average'].includes(reduction);
-    if (!region || !reduces || input !== output || count * elementBytes !== region.byteLength) return null;
-    if (count % vectorElements !== 0) return null;
+    const region = this.#regionAt(output, count * elementBytes);
+    const reduces = dtype === 'float32' && (reduction === 'sum' || reduction === 'average');
+    if (!region || !reduces || input !== output || count % vectorElements !== 0) return null;
+    const scale = reduction === 'average' ? 1 / this.#parts.size : 1;
+    return () => this.#launch(stream, region.addresses, count / vectorElements, scale);
+  }
+
+  /** Where this rank finds what a broadcast brings it. */
+  #copyOf({ kind, dtype, root, input, output, count }: BackendCall): Copy | null {
+    if (kind !== 'broadcast') return null;
+    const to = output || input;
+    const byteLength = count * byteSize(dtype);
+    const region = this.#regionAt(to, byteLength);
+    return region && { root, to, from: region.addresses[root]!, byteLength };
+  }
+
+  /** Null for other memory, a part of it, and what has taken the place of memory that is gone. */
+  #regionAt(address: number, byteLength: number): Region | null {
+    const region = this.#regions.get(address);
+    if (!region || region.memory.storage.references === 0) return null;
+    return region.memory.byteLength === byteLength ? region : null;
+  }
+
+  /** Without vectors, ranks wait for each other alone. */
+  #launch(stream: CudaStream, addresses: readonly number[], vectors: number, scale: number): void {
     const { device, rank, size, state } = this.#parts;
     const arguments_ = kernel.byName({
-      ...{ ranks: this.#ranks(region), rank, size, vectors: count / vectorElements },
-      scale: reduction === 'average' ? 1 / size : 1,
+      ...{ ranks: this.#ranks(addresses), rank, size, vectors, scale },
       epochs: this.#arrivals + 4 * blocks * maxRanks,
       ended: state.endedWord,
     });
-    return () =>
-      device.onStream(stream, () => device.kernel(spec).launch([this.#blocks, 1, 1], threads, 0, arguments_));
+    device.onStream(stream, () => device.kernel(spec).launch([this.#blocks, 1, 1], threads, 0, arguments_));
   }
 
   /** struct Ranks. */
-  #ranks({ addresses }: Region): Uint8Array {
+  #ranks(addresses: readonly number[]): Uint8Array {
     const words = new BigUint64Array(2 * maxRanks);
     addresses.forEach((address, i) => (words[i] = BigInt(address)));
     this.#arrivalsOfRanks.forEach((address, i) => (words[maxRanks + i] = BigInt(address)));
@@ -185,4 +226,10 @@ function described({ handle, byteOffset }: ExportedMemory): Offer['memory'][numb
 /** One for each start of each machine: names of hosts may be alike. */
 function hostName(): string {
   return `${hostname()} ${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}`;
+}
+
+/** Without this rank's own, from the next rank on: all read from one at a time, each from another. */
+function inTurns(copies: readonly Copy[], { rank, size }: NvlinkMemoryParts): Copy[] {
+  const turnOf = ({ root }: Copy) => (root - rank + size) % size;
+  return copies.filter(({ root }) => root !== rank).toSorted((a, b) => turnOf(a) - turnOf(b));
 }

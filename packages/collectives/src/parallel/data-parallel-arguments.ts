@@ -27,7 +27,10 @@ export type DataParallelMode = (typeof dataParallelModes)[number];
 export interface DistributedDataParallelOptions {
   /** Default 'overlap'. */
   readonly mode?: DataParallelMode;
-  /** When a bucket of 'overlap' is full. Default 25 MiB; the first one is full with 1 MiB. */
+  /**
+   * When a bucket of 'overlap' is full. Default 25 MiB, or 1/64 of all gradients where that is more: each call waits for a place on the
+   * GPU, and only what the last one sends is not hidden. The first one is full with 1 MiB.
+   */
   readonly bucketBytes?: number;
   /**
    * Whether the backward pass may leave parameters out: zeros are then reduced in place of their gradients, and those
@@ -38,14 +41,16 @@ export interface DistributedDataParallelOptions {
 
 /** What errors name. */
 export const owner = 'DistributedDataParallel';
-const defaultBucketBytes = 25 * 2 ** 20;
+const leastBucketBytes = 25 * 2 ** 20;
+const mostBuckets = 64;
 
-/** The options with their defaults. Throws a RooflineError for what they are not. */
+/** The options with their defaults for these parameters. Throws a RooflineError for what they are not. */
 export function checkedOptions(
   options: DistributedDataParallelOptions,
+  trained: readonly Tensor[],
 ): Required<DistributedDataParallelOptions> {
   checkOptions(owner, options, ['mode', 'bucketBytes', 'findUnusedParameters']);
-  const { mode = 'overlap', bucketBytes = defaultBucketBytes, findUnusedParameters = false } = options;
+  const { mode = 'overlap', bucketBytes = bucketBytesFor(trained), findUnusedParameters = false } = options;
   if (!dataParallelModes.includes(mode))
     throw new RooflineError(
       'ARGUMENT',
@@ -54,6 +59,11 @@ export function checkedOptions(
   checkCount(owner, 'bucketBytes', bucketBytes, 1);
   checkFlag(owner, 'findUnusedParameters', findUnusedParameters);
   return { mode, bucketBytes, findUnusedParameters };
+}
+
+function bucketBytesFor(trained: readonly Tensor[]): number {
+  const bytes = trained.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return Math.max(leastBucketBytes, Math.ceil(bytes / mostBuckets));
 }
 
 /**

@@ -62,8 +62,6 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   readonly #buckets: readonly GradientBucket[];
   readonly #bucketOf: ReadonlyMap<Tensor, GradientBucket>;
   readonly #removeHooks: (() => void)[];
-  /** Ends the reductions of buckets in the memory of all ranks. */
-  readonly #endSymmetry: () => void;
   /** The hook at the end of the pass that runs; null while none does, so that other functions can be compiled. */
   #stopListening: (() => void) | null = null;
   readonly #pass = new BackwardPass();
@@ -76,9 +74,12 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
 
   constructor(model: Model, group: ProcessGroup, options: DistributedDataParallelOptions = {}) {
     requireGroup(owner, group);
-    const { mode, bucketBytes, findUnusedParameters } = checkedOptions(options);
     const named = namedTensors(model);
     const trained = named.filter(([, { requiresGrad }]) => requiresGrad);
+    const { mode, bucketBytes, findUnusedParameters } = checkedOptions(
+      options,
+      trained.map(([, parameter]) => parameter),
+    );
     if (trained.length === 0)
       throw new RooflineError('PARAMETERS', `${owner}: no parameter of the model requires a gradient.`);
     const taken = trained.find(([, parameter]) => reduced.has(parameter));
@@ -102,7 +103,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     this.#bucketOf = new Map(
       this.#buckets.flatMap((bucket) => bucket.parameters.map((parameter) => [parameter, bucket] as const)),
     );
-    this.#endSymmetry = makeSymmetric(
+    makeSymmetric(
       group,
       this.#buckets.flatMap(({ buffer }) => buffer ?? []),
     );
@@ -174,7 +175,6 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     for (const remove of this.#removeHooks.splice(0)) remove();
     for (const parameter of this.#names.keys()) reduced.delete(parameter);
     this.#endPass();
-    this.#endSymmetry();
     for (const bucket of this.#buckets) bucket.dispose();
   }
 

@@ -7,6 +7,7 @@ import {
   describeValue,
   requireTensor,
 } from '@roofline/tensor-core';
+import { makeSymmetric } from '../group/make-symmetric.ts';
 import { requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import type { Work } from '../group/work.ts';
@@ -106,6 +107,7 @@ export class ShardedOptimizer<H extends object> {
       all.map((parameter, i) => [`parameter ${i}`, parameter]),
       { optimizer: Optimizer.name, groups: hyperparameters, bucketBytes },
     );
+    makeSymmetric(group, all);
     const sizes = all.map(({ byteLength }) => byteLength);
     this.group = group;
     this.#owners = assignShards(sizes, group.size);

@@ -227,7 +227,7 @@ export class EmulatedDriver {
   #isQueuedMemory(address: number): boolean {
     for (const ranges of [this.#segments, this.#pinned])
       for (const [start, bytes] of ranges) if (start <= address && address < start + bytes) return true;
-    return false;
+    return this.#deviceMemory.hasOpened(address);
   }
 
   #allocate(out: number, bytes: number): number {

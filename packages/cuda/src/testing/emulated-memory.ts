@@ -61,6 +61,12 @@ export class EmulatedMemory {
     return address;
   }
 
+  /** Whether an address lies in what was opened. */
+  hasOpened(address: number): boolean {
+    for (const [start, bytes] of this.#opened) if (start <= address && address < start + bytes) return true;
+    return false;
+  }
+
   /** Whether there was one. */
   close(address: number): boolean {
     const bytes = this.#opened.get(address);

@@ -18,8 +18,8 @@ export const ddpCommand = benchmarkCommand('ddp', {
     ...{ ...sweptFlagsOf(ddpSwept), backend: backend!, ...ranksDeviceFlag },
     'bucket-mib': {
       type: 'string',
-      default: '25',
-      describe: 'When a bucket of overlap is full, in MiB; the first one is with 1',
+      describe:
+        'When a bucket of overlap is full, in MiB, the first one with 1; 25 if not given, or 1/64 of all gradients where that is more',
       coerce: parsePositiveNumber('bucket-mib'),
     },
     ...{ ...modelFlags, size: sizeFlag('tiny'), ...settingFlags, ...torchFlag },
@@ -56,7 +56,9 @@ export const ddpCommand = benchmarkCommand('ddp', {
       throw new UsageError(
         `--peer torch has no layers or sequences divided over ranks: leave ${divided} out of --mode, or leave out --peer.`,
       );
-    const bucketBytes = Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER);
+    const given = args['bucket-mib'];
+    const bucketBytes =
+      given === undefined ? null : Math.min(Math.ceil(given * mebibyte), Number.MAX_SAFE_INTEGER);
     return {
       parameters: () => ({ ...{ model, ...swept, ...settings }, backend, peer, bucketBytes }),
       device: backend === 'nccl' ? 'cuda' : 'cpu',

@@ -60,9 +60,13 @@ export class RankPeer {
   }
 }
 
+/** PyTorch's default. */
+const torchBucketBytes = 25 * 2 ** 20;
+
 function jobOf(cell: DdpCell, settings: DdpSettings, place: PeerPlace) {
   const { shape: config, execution, attention, mode, memoryBudget: _, ...asked } = cell;
-  const { backend, bucketBytes, seed } = settings;
+  const { backend, bucketBytes: given, seed } = settings;
+  const bucketBytes = given ?? torchBucketBytes;
   const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
   const ways = {
     parallelMode: mode,

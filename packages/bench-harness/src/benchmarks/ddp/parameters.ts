@@ -108,7 +108,8 @@ export const ddpSettings = {
   backend: parameter(z.enum(ddpBackends), {
     flag: { describe: 'gloo on the CPU, nccl on GPUs; as --device says if not given' },
   }),
-  bucketBytes: parameter(count),
+  /** Null for what DistributedDataParallel takes, here and in PyTorch. */
+  bucketBytes: parameter(count.nullable()),
   warmup: withFlag(warmup, { default: '3' }),
   ...{ steps, seed },
   peer: parameter(peerSetting),

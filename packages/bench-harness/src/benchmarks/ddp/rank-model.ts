@@ -70,7 +70,10 @@ function replicatedModel(
   group: ProcessGroup,
 ): RankModel {
   if (isSharded(mode)) throw new Error(`no mode of replicas: ${mode}`);
-  const parallel = new DistributedDataParallel(model, group, { mode, bucketBytes });
+  const parallel = new DistributedDataParallel(model, group, {
+    mode,
+    ...(bucketBytes !== null && { bucketBytes }),
+  });
   const buckets = parallel.buckets.map(({ bytes }) => bytes);
   let passes = 0;
   const adamw =
