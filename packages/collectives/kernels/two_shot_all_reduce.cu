@@ -32,18 +32,25 @@ struct Barrier {
   const uint32* ended;
   uint32 epoch;
 
-  // All threads of the block come, on all ranks; what those wrote before can be read after.
-  __device__ void wait() {
+  // All threads of the block come, on all ranks; what those wrote before can be read after. False where the group has ended:
+  // other ranks' memory may be in use for something else.
+  __device__ bool wait() {
+    __shared__ bool isOver;
     epoch++;
+    if (threadIdx.x == 0) isOver = false;
     __syncthreads();
     if (threadIdx.x < size) {
       const int peer = threadIdx.x;
       release_to_system(ranks.arrivals[peer] + blockIdx.x * kMaxRanks + rank, epoch);
       const uint32* const arrival = ranks.arrivals[rank] + blockIdx.x * kMaxRanks + peer;
       for (int looks = 1; (int32)(acquire_from_system(arrival) - epoch) < 0; looks++)
-        if (looks % kLooks == 0 && acquire_from_system(ended) != 0) break;
+        if (looks % kLooks == 0 && acquire_from_system(ended) != 0) {
+          isOver = true;
+          break;
+        }
     }
     __syncthreads();
+    return !isOver;
   }
 };
 
@@ -81,13 +88,12 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     two_shot_all_reduce(const __grid_constant__ Ranks ranks, int rank, int size, long long vectors, float scale,
                         uint32* epochs, const uint32* ended) {
   Barrier barrier{ranks, rank, size, ended, epochs[blockIdx.x]};
-  barrier.wait();
+  if (!barrier.wait()) return;
   const int64 part = (vectors + size - 1) / size;
   const int64 end = min((int64)vectors, (rank + 1) * part);
   const int64 step = (int64)gridDim.x * kThreads;
   int64 i = rank * part + blockIdx.x * kThreads + threadIdx.x;
   for (; i + (kInFlight - 1) * step < end; i += kInFlight * step) reduceVectors<kInFlight>(ranks, size, i, step, scale);
   for (; i < end; i += step) reduceVectors<1>(ranks, size, i, step, scale);
-  barrier.wait();
-  if (threadIdx.x == 0) epochs[blockIdx.x] = barrier.epoch;
+  if (barrier.wait() && threadIdx.x == 0) epochs[blockIdx.x] = barrier.epoch;
 }

@@ -205,11 +205,11 @@ export class NcclBackend implements Backend, CapturedPrograms {
     this.#poll({ waitsForChecks: false });
     const failure: Failure = { status: 'failed', losses: new Map(), message: 'the group was disposed' };
     this.#endCommunicator();
-    this.#symmetricMemory?.close();
     this.#parts.watchdog.close();
     this.#fail(this.#failure ?? failure, []);
     this.device.freeBlock(this.#scratch);
     giveBackStream(this.device, this.#stream);
+    this.#symmetricMemory?.close();
   }
 
   /** Ends what is under way, for a process that ends. */

@@ -35,6 +35,8 @@ const spec = kernel({});
 interface Offer {
   readonly host: string;
   readonly gpu: string;
+  /** Blocks wait for those of the same number. */
+  readonly blocks: number;
   readonly memory: readonly { readonly handle: string; readonly byteOffset: number }[];
 }
 
@@ -99,7 +101,8 @@ export class NvlinkMemory implements SymmetricMemory {
     if (size > maxRanks) return null;
     try {
       const all = [this.#arrivals, ...addresses].map((address) => exportMemory(device.parts, address));
-      return { host: hostName(), gpu: device.parts.facts.pciBusId, memory: all.map(described) };
+      const gpu = device.parts.facts.pciBusId;
+      return { host: hostName(), gpu, blocks: this.#blocks, memory: all.map(described) };
     } catch {
       // Such as memory of a driver, or in a container, that shares none.
       return null;
@@ -112,8 +115,7 @@ export class NvlinkMemory implements SymmetricMemory {
     const own = offers[rank];
     try {
       return offers.map((offer, peer) => {
-        if (!own || offer?.host !== own.host || !haveNvlink(own.gpu, offer.gpu))
-          throw new Error(`rank ${peer} is out of reach`);
+        if (!own || !offer || !canReach(own, offer)) throw new Error(`rank ${peer} is out of reach`);
         return offer.memory.map(({ handle, byteOffset }) => this.#addressOf(peer, handle) + byteOffset);
       });
     } catch {
@@ -211,12 +213,20 @@ export class NvlinkMemory implements SymmetricMemory {
     return address;
   }
 
-  /** Once no call is under way, and no graph is left. */
+  /** Once no more calls begin, and no graph is left. Throws a DeviceError where a kernel has failed: then what is open stays. */
   close(): void {
+    const { device } = this.#parts;
     this.#regions.clear();
-    for (const address of this.#opened.values()) closePeerMemory(this.#parts.device.parts, address);
+    if (this.#opened.size === 0) return;
+    // Those of a group that has ended may still be on their way out.
+    device.synchronize();
+    for (const address of this.#opened.values()) closePeerMemory(device.parts, address);
     this.#opened.clear();
   }
+}
+
+function canReach(own: Offer, other: Offer): boolean {
+  return own.host === other.host && own.blocks === other.blocks && haveNvlink(own.gpu, other.gpu);
 }
 
 function described({ handle, byteOffset }: ExportedMemory): Offer['memory'][number] {

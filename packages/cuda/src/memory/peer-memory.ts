@@ -32,6 +32,7 @@ export function openPeerMemory({ driver, makeCurrent }: GpuParts, handle: Uint8A
   return driver.handleFrom('cuIpcOpenMemHandle', (out) => open(out, { reserved: handle }, lazyPeerAccess));
 }
 
+/** Ends the use of what `openPeerMemory` gave, after all that was queued with it. Throws a DeviceError for another address. */
 export function closePeerMemory({ driver, makeCurrent }: GpuParts, address: number): void {
   makeCurrent();
   driver.check(driver.functions.cuIpcCloseMemHandle(address), 'cuIpcCloseMemHandle');

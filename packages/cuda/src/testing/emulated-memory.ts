@@ -1,6 +1,6 @@
+import koffi from 'koffi';
 import { DeviceError } from '../base/errors.ts';
 import { peerHandleBytes } from '../driver/driver.ts';
-import koffi from 'koffi';
 
 // Of Linux's <sys/mman.h> and <fcntl.h>.
 const [readAndWrite, readWriteFile] = [3, 2];
@@ -25,7 +25,11 @@ export class EmulatedMemory {
   );
   readonly #unmap = this.#libc.func('int munmap(uintptr_t address, size_t bytes)');
   /** By address: this process's own, and those of others. */
-  readonly #own = new Map<number, { readonly file: number; readonly bytes: number }>();
+  readonly #own = new Map<
+    number,
+    { readonly file: number; readonly bytes: number; readonly serial: number }
+  >();
+  #made = 0;
   readonly #opened = new Map<number, number>();
 
   allocate(bytes: number): number {
@@ -33,7 +37,7 @@ export class EmulatedMemory {
     this.#resize(file, bytes);
     const address = this.#place(file, bytes);
     if (address === null) throw new DeviceError(`The emulated GPU found no ${bytes} bytes of memory.`);
-    this.#own.set(address, { file, bytes });
+    this.#own.set(address, { file, bytes, serial: ++this.#made });
     return address;
   }
 
@@ -46,8 +50,10 @@ export class EmulatedMemory {
 
   /** Where other processes find an allocation. */
   handleOf(address: number): Uint8Array {
-    const { file, bytes } = this.#own.get(address)!;
-    return new Uint8Array(Buffer.from(`/proc/${process.pid}/fd/${file} ${bytes}`.padEnd(peerHandleBytes)));
+    const { file, bytes, serial } = this.#own.get(address)!;
+    // Files that are closed give others their numbers.
+    const text = `/proc/${process.pid}/fd/${file} ${bytes} ${serial}`;
+    return new Uint8Array(Buffer.from(text.padEnd(peerHandleBytes)));
   }
 
   /** The address of an allocation of another process; null where there is none. */

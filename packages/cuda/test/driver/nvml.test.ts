@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
 import { standInForDriver } from './stand-in-for-driver.ts';
-import { gpuOfNvml, standInForNvml } from './stand-in-for-nvml.ts';
+import { gpuOfNvml, otherOfNvml, standInForNvml } from './stand-in-for-nvml.ts';
 
 const [notSupported, gpuIsLost] = [3, 15];
 
@@ -11,8 +11,8 @@ async function open(...definitions: string[]) {
   vi.resetModules();
   const nvml = standInForNvml(definitions);
   onTestFinished(() => nvml.end());
-  const { gpuClocks } = await import('../../src/driver/nvml.ts');
-  return { nvml, gpuClocks, clocks: () => gpuClocks(gpuOfNvml) };
+  const { gpuClocks, haveNvlink } = await import('../../src/driver/nvml.ts');
+  return { nvml, gpuClocks, haveNvlink, clocks: () => gpuClocks(gpuOfNvml) };
 }
 
 describe.skipIf(!hostCompilerVersion())('the clocks of a GPU (needs g++)', () => {
@@ -96,5 +96,25 @@ describe.skipIf(!hostCompilerVersion())('the clocks of a GPU (needs g++)', () =>
     });
     nvml.answer(notSupported, 0);
     expect(entry()).toMatchObject({ status: 'found' });
+  });
+});
+
+describe.skipIf(!hostCompilerVersion())('NVLink between GPUs (needs g++)', () => {
+  const [reads, nvlink, atomics, notConnected] = [0, 2, 3, 4];
+
+  it('is what NVML says of that alone; a GPU needs none to itself', async () => {
+    const { nvml, haveNvlink } = await open();
+    expect(haveNvlink(gpuOfNvml, otherOfNvml)).toBe(true);
+    for (const capability of [reads, atomics]) nvml.setP2p(capability, notConnected);
+    expect(haveNvlink(gpuOfNvml, otherOfNvml)).toBe(true);
+    nvml.setP2p(nvlink, notConnected);
+    expect(haveNvlink(gpuOfNvml, otherOfNvml)).toBe(false);
+    expect(haveNvlink(gpuOfNvml, gpuOfNvml)).toBe(true);
+  });
+
+  it('is not there where NVML does not answer, and an error for a GPU that it does not know', async () => {
+    const { haveNvlink } = await open('WITHOUT_P2P');
+    expect(haveNvlink(gpuOfNvml, otherOfNvml)).toBe(false);
+    expect(() => haveNvlink(gpuOfNvml, '0000:99:00.0')).toThrow(/no access to the GPU 0000:99:00.0/);
   });
 });

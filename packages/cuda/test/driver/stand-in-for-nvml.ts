@@ -6,10 +6,11 @@ import { fileURLToPath } from 'node:url';
 import koffi from 'koffi';
 import { vi } from 'vitest';
 
-/** The GPU that it knows. */
+/** The GPUs that it knows: one that has clocks, and another. */
 export const gpuOfNvml = '0000:18:00.0';
+export const otherOfNvml = '0000:2a:00.0';
 
-/** Builds a libnvidia-ml of one GPU, without what `definitions` leave out, and puts it first; gives what steers it. */
+/** Builds a libnvidia-ml of these, without what `definitions` leave out, and puts it first; gives what steers it. */
 export function standInForNvml(definitions: readonly string[] = []) {
   const folder = mkdtempSync(join(tmpdir(), 'roofline-nvml-'));
   const source = fileURLToPath(new URL('fake-nvml.cpp', import.meta.url));
@@ -26,6 +27,8 @@ export function standInForNvml(definitions: readonly string[] = []) {
     set: handle.func('void fakeClocks(uint64_t now, uint64_t powerNs, uint64_t thermalNs)'),
     /** What it returns of the limits and of their times; 0 for success. */
     answer: handle.func('void fakeAnswers(int reasons, int violations)'),
+    /** What it says of a capability between the two; 0 for that they have it. */
+    setP2p: handle.func('void fakeP2p(int capability, int status)'),
     answerStart: handle.func('void fakeStart(int answer)'),
     end() {
       vi.unstubAllEnvs();
