@@ -7,6 +7,7 @@ export { launch, type LaunchResult } from './launch/launch.ts';
 export type { LaunchOptions } from './launch/launch-options.ts';
 export type { RankFailure } from './launch/rank-process.ts';
 export type { ReduceOptions } from './group/collective-checks.ts';
+export { makeSymmetric } from './group/make-symmetric.ts';
 export type { ProcessGroup } from './group/process-group.ts';
 export { observeWorks, type Work } from './group/work.ts';
 export type {

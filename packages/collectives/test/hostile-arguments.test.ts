@@ -133,6 +133,7 @@ const table: HostileTable = {
     args: () => [group(), { parts: { forward: () => ones([2]), backward: () => ones([2]) } }],
     legal: { '1': 'undefined {}', '1.parts': 'undefined' },
   },
+  makeSymmetric: { args: () => [group(), [ones([2])]], legal: { '1': '[]' } },
   'new Mesh': exempt('private: create() makes it'),
   'Mesh.create': { args: () => [group(), { replicate: 1, shard: 2 }] },
   'Mesh#along': { args: () => [mesh, 'shard'], named: 'Mesh.along' },

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Tensor, add, compile, full, mul, scope } from '@roofline/tensor-core';
-import { CollectiveError, allReduce, initProcessGroup } from '@roofline/collectives';
-import { makeSymmetric } from '../../src/group/make-symmetric.ts';
+import { CollectiveError, allReduce, initProcessGroup, makeSymmetric } from '@roofline/collectives';
 import { shardedStep } from './sharded-step.ts';
 
 // All-reduces, each by itself or in a compiled step, in NCCL's memory or in that of all ranks, or training steps of sharded

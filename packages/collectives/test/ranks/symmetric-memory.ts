@@ -1,8 +1,16 @@
 import { deepStrictEqual, match, ok, strictEqual } from 'node:assert/strict';
-import { type Tensor, compile, fromTypedArray, keep, scope, slice, zeros } from '@roofline/tensor-core';
+import {
+  type Tensor,
+  compile,
+  fromTypedArray,
+  keep,
+  scope,
+  slice,
+  transpose,
+  zeros,
+} from '@roofline/tensor-core';
 import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
-import { CollectiveError } from '@roofline/collectives';
-import { makeSymmetric } from '../../src/group/make-symmetric.ts';
+import { CollectiveError, makeSymmetric } from '@roofline/collectives';
 import { groupOf, place } from './group-of.ts';
 
 // All-reduces in memory that all ranks reach: which calls work there, and that they give what NCCL's do.
@@ -37,9 +45,14 @@ function sumOf(count: number, divisor = 1): number[] {
   return Array.from(sum, (value) => Math.fround(value * Math.fround(1 / divisor)));
 }
 
+/** Of one rank alone. */
+function stridedOf(count: number): Tensor {
+  return scope(() => keep(transpose(tensorOf(count).view([2, count / 2]), 0, 1)));
+}
+
 function check(count: number, { by = 'kernel', op = 'sum' as 'sum' | 'average' | 'max' } = {}): void {
   const x = tensorOf(count);
-  makeSymmetric(group, [x]);
+  strictEqual(makeSymmetric(group, [x]), true);
   const direct = isDirect(() => group.allReduce(x, { op }).wait());
   if (op !== 'max') deepStrictEqual(x.toFlatArray(), sumOf(count, op === 'average' ? size : 1));
   strictEqual(direct, by === 'kernel', `${count} elements, ${op}`);
@@ -144,11 +157,30 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     deepStrictEqual(x.toFlatArray(), [NaN, Infinity, -sum, 0]);
     x.dispose();
   },
+  'tensors that differ'() {
+    const [x, y] = [tensorOf(64), tensorOf(64)];
+    const strided = stridedOf(64);
+    // Strided on one rank or on all, of another size, and two views of one place.
+    for (const tensors of [
+      [x, rank === 0 ? strided : y],
+      [strided],
+      [rank === 0 ? x : tensorOf(32)],
+      [x, rank === 1 ? x : y],
+    ])
+      strictEqual(makeSymmetric(group, tensors), false);
+    ok(!isDirect(() => group.allReduce(x).wait()));
+    strictEqual(makeSymmetric(group, [x, y, x]), true);
+    ok(isDirect(() => group.allReduce(y).wait()));
+    for (const tensor of [x, y, strided]) tensor.dispose();
+  },
   'one rank shares nothing'() {
     const functions = gpu.parts.driver.functions as unknown as Record<string, () => number>;
     const { cuIpcGetMemHandle } = functions;
     if (rank === 1) functions['cuIpcGetMemHandle'] = () => 801;
-    check(64, { by: 'NCCL' });
+    const x = tensorOf(64);
+    strictEqual(makeSymmetric(group, [x]), false);
+    ok(!isDirect(() => group.allReduce(x).wait()));
+    x.dispose();
     functions['cuIpcGetMemHandle'] = cuIpcGetMemHandle!;
     check(64);
   },
