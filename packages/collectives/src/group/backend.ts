@@ -81,8 +81,8 @@ export interface RunningCall {
 export interface CapturedPrograms {
   /** Why no graph can run any more, or null. */
   failure(): Failure | null;
-  /** Puts a call on the current stream, which is being captured. Gives why that failed, or null. */
-  capture(call: BackendCall): Failure | null;
+  /** Puts calls, as one, on the current stream, which is being captured. Gives why that failed, or null. */
+  capture(calls: readonly BackendCall[]): Failure | null;
   /**
    * Lets `launch` queue a graph on the current stream, after all calls so far; `program` is given its outcome, once. Gives why
    * no graph can run any more, or null.

@@ -17,13 +17,14 @@ export interface MemoryCall {
   readonly isInPlace: boolean;
 }
 
-/** A call that becomes part of a CUDA graph, whose memory that keeps. Throws a CollectiveError. */
-export function captureOnMemory(given: MemoryCall, members: Members, backend: Backend): void {
-  const call = { ...termsOf(given.terms), ...addressesOf(given), buffers: [] };
-  const failure = backend.programs!.capture(call);
+/** Calls that together become part of a CUDA graph, whose memory that keeps. Throws a CollectiveError. */
+export function captureOnMemory(given: readonly MemoryCall[], members: Members, backend: Backend): void {
+  const calls = given.map((call) => ({ ...termsOf(call.terms), ...addressesOf(call), buffers: [] }));
+  const failure = backend.programs!.capture(calls);
   if (!failure) return;
   noteHeard(members);
-  throw errorOf(call.kind, failure, members, call.description, null)!;
+  const { kind, description } = calls[0]!;
+  throw errorOf(kind, failure, members, description, null)!;
 }
 
 /** A call that keeps its memory until it has ended, but whose readers wait for it by themselves. */

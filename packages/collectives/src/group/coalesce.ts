@@ -1,6 +1,7 @@
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
-import { type PreparedCall, startTogether } from './prepared-call.ts';
+import { applyInPlace } from './in-place-ops.ts';
+import { type Call, type PreparedCall, startTogether } from './prepared-call.ts';
 import { Work } from './work.ts';
 
 /** Runs `calls`, which fills `collected`, and begins what is there as one; ends it all where `calls` throws. */
@@ -13,6 +14,14 @@ export function collectCalls(collected: readonly PreparedCall[], calls: () => vo
     throw error;
   }
   return joined(collected, backend);
+}
+
+/** Runs `calls`, which fills `collected`, and makes what is there one op of a function that is compiled. */
+export function collectAsOp(group: object, collected: readonly Call[], calls: () => void): Work {
+  refuseAsync('coalesce', calls);
+  refusePromise('coalesce', calls());
+  applyInPlace(group, collected);
+  return Work.ofOp('coalesce');
 }
 
 /** One Work over calls that begin together: it ends with the last of them, and fails as the first that did. */

@@ -10,8 +10,8 @@ export interface GroupInternals {
   readonly symmetricMemory: SymmetricMemory | null;
   /** Throws one of our errors, which names `op`, unless the group's collectives can take `x`. */
   checkInput(op: string, x: Tensor): void;
-  /** Begins the call of an op on memory. */
-  startOnMemory(call: MemoryCall): void;
+  /** Begins the calls of an op on memory, together. */
+  startOnMemory(calls: readonly MemoryCall[]): void;
 }
 
 const internals = new WeakMap<object, GroupInternals>();

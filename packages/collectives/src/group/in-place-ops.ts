@@ -10,7 +10,7 @@ import {
 } from '@roofline/tensor-core';
 import type { CollectiveKind } from './backend.ts';
 import { describeCall } from './describe-call.ts';
-import { type GroupInternals, internalsOf } from './group-internals.ts';
+import { internalsOf } from './group-internals.ts';
 import type { Call, CallTerms } from './prepared-call.ts';
 
 /** Calls in place that a compiled function may hold: each is an op that writes its output. */
@@ -29,21 +29,26 @@ interface Place {
   readonly byteOffset: number;
 }
 
-interface InPlaceAttributes {
-  readonly group: object;
+interface PlacedCall {
   readonly terms: CallTerms;
   /** Null where this rank gives nothing, or gets nothing. */
   readonly input: Place | null;
   readonly output: Place | null;
 }
 
+interface InPlaceAttributes {
+  readonly group: object;
+  /** Those that begin together. */
+  readonly calls: readonly PlacedCall[];
+}
+
 type InPlaceOp = ComputeOp<InPlaceAttributes>;
 
-/** The op of a call that writes its first operand, or of one that writes nothing. */
-function define(kind: CollectiveKind, writes: boolean): InPlaceOp {
+/** The op of calls that write so many operands, the first ones. */
+function define(name: string, written: number): InPlaceOp {
   const start = (
     operands: readonly MemoryView[],
-    attributes: InPlaceAttributes,
+    { group, calls }: InPlaceAttributes,
     { isCaptured }: { readonly isCaptured: boolean },
   ) => {
     const at = (place: Place | null): MemoryView | null => {
@@ -51,21 +56,25 @@ function define(kind: CollectiveKind, writes: boolean): InPlaceOp {
       const view = operands[place.operand]!;
       return { ...viewOf(view), address: view.address + place.byteOffset };
     };
-    const [input, output] = [at(attributes.input), at(attributes.output)];
-    internals(attributes).startOnMemory({
-      terms: attributes.terms,
-      ...{ input, output, isCaptured, isInPlace: true },
-    });
+    internalsOf(name, group).startOnMemory(
+      calls.map(({ terms, input, output }) => ({
+        ...{ terms, input: at(input), output: at(output) },
+        ...{ isCaptured, isInPlace: true },
+      })),
+    );
   };
   return defineOp<InPlaceAttributes>({
-    name: kind,
+    name,
     autocast: 'none',
-    infer: ([y]) => (writes ? [{ shape: y!.shape, dtype: y!.dtype }] : []),
-    ...(writes && { mutates: [0] }),
+    infer: (operands) => operands.slice(0, written).map(({ shape, dtype }) => ({ shape, dtype })),
+    ...(written > 0 && { mutates: Array.from({ length: written }, (_, i) => i) }),
     effects: {
       kind: 'ordered',
-      orderOf: (attributes) => internals(attributes).programs,
-      describe: (_, __, { terms: { details = [], like = null } }) => describeCall(kind, details, like),
+      orderOf: ({ group }) => internalsOf(name, group).programs,
+      describe: (_, __, { calls }) =>
+        calls
+          .map(({ terms: { kind, details = [], like = null } }) => describeCall(kind, details, like))
+          .join(' with '),
     },
     cuda: {
       kind: 'custom',
@@ -78,8 +87,16 @@ function define(kind: CollectiveKind, writes: boolean): InPlaceOp {
   });
 }
 
-function internals({ group, terms }: InPlaceAttributes): GroupInternals {
-  return internalsOf(terms.kind, group);
+const ops = new Map<string, InPlaceOp>();
+
+/** Which operands an op writes depends on their number, so each has an op of its own. */
+function opOf(kinds: readonly CollectiveKind[], written: number): InPlaceOp {
+  const [first] = kinds;
+  const name = kinds.every((kind) => kind === first) ? first! : 'coalesce';
+  const key = `${name} ${written}`;
+  let op = ops.get(key);
+  if (!op) ops.set(key, (op = define(name, written)));
+  return op;
 }
 
 /** A tensor is a view of its memory, whose places are not its own properties. */
@@ -88,13 +105,9 @@ function viewOf(view: MemoryView): MemoryView {
   return { shape, dtype, strides, offset, storage, size, byteLength, isContiguous, address };
 }
 
-const ops = new Map(
-  replayedKinds.map((kind) => [kind, { writing: define(kind, true), reading: define(kind, false) }]),
-);
-
-/** Runs a call of a group as an op, so that compiled functions repeat it. Strided tensors travel as copies. */
-export function applyInPlace(group: object, call: Call): void {
-  const { input = null, output = null, ...terms } = call;
+/** Runs calls of a group, together, as an op, so that compiled functions repeat them. Strided tensors travel as copies. */
+export function applyInPlace(group: object, calls: readonly Call[]): void {
+  if (calls.length === 0) return;
   noGrad(() => {
     const handles: Tensor[] = [];
     const dense = (x: Tensor) => {
@@ -102,15 +115,38 @@ export function applyInPlace(group: object, call: Call): void {
       handles.push(made);
       return made;
     };
-    const [from, to] = [input && dense(input), output && (output === input ? null : dense(output))];
-    const written = output === input ? from : to;
-    const { operands, ...places } = placesOf(from, written);
-    const { writing, reading } = ops.get(terms.kind)!;
-    const like = terms.like ? { shape: terms.like.shape, dtype: terms.like.dtype } : null;
-    const attributes = { group, terms: { ...terms, like }, ...places };
-    handles.push(...apply(written ? writing : reading, operands, attributes));
-    if (output && !output.isContiguous) copyInPlace(output, written!);
+    const placed = calls.map(({ input = null, output = null, ...terms }) => {
+      const [from, to] = [input && dense(input), output && (output === input ? null : dense(output))];
+      const written = output === input ? from : to;
+      const like = terms.like ? { shape: terms.like.shape, dtype: terms.like.dtype } : null;
+      const { operands, ...places } = placesOf(from, written);
+      return { call: { terms: { ...terms, like }, ...places }, operands, written, target: output };
+    });
+    const mutated = placed.flatMap(({ written, operands }) => (written ? [operands[0]!] : []));
+    const read = placed.flatMap(({ written, operands }) => operands.slice(written ? 1 : 0));
+    const kinds = calls.map(({ kind }) => kind);
+    const attributes = { group, calls: numbered(placed, mutated.length) };
+    handles.push(...apply(opOf(kinds, mutated.length), [...mutated, ...read], attributes));
+    for (const { target, written } of placed)
+      if (target && !target.isContiguous) copyInPlace(target, written!);
     for (const handle of handles) handle.dispose();
+  });
+}
+
+/** A call with operands of its own, which its places name; the first is `written`, if any is. */
+interface LonePlacedCall {
+  readonly call: PlacedCall;
+  readonly operands: readonly Tensor[];
+  readonly written: Tensor | null;
+}
+
+/** The calls with places among the operands of all: first those that are written. */
+function numbered(placed: readonly LonePlacedCall[], mutated: number): PlacedCall[] {
+  let [nextMutated, nextRead] = [0, mutated];
+  return placed.map(({ call: { terms, input, output }, operands, written }) => {
+    const numbers = operands.map((_, i) => (written && i === 0 ? nextMutated++ : nextRead++));
+    const at = (place: Place | null) => place && { ...place, operand: numbers[place.operand]! };
+    return { terms, input: at(input), output: at(output) };
   });
 }
 
@@ -118,7 +154,7 @@ export function applyInPlace(group: object, call: Call): void {
 function placesOf(
   from: Tensor | null,
   to: Tensor | null,
-): { readonly operands: readonly Tensor[] } & Pick<InPlaceAttributes, 'input' | 'output'> {
+): { readonly operands: readonly Tensor[] } & Pick<PlacedCall, 'input' | 'output'> {
   const start = { operand: 0, byteOffset: 0 };
   if (!from || !to) return { operands: [(from ?? to)!], input: from && start, output: to && start };
   if (from.storage !== to.storage)

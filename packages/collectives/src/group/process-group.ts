@@ -11,7 +11,7 @@ import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
 import { checkPeer, checkRank, checkSubGroupRanks } from './check-call.ts';
-import { collectCalls } from './coalesce.ts';
+import { collectAsOp, collectCalls } from './coalesce.ts';
 import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
 import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
@@ -43,6 +43,8 @@ export class ProcessGroup {
   readonly #onDispose: () => void;
   /** The calls of `coalesce` so far, while it collects them. */
   #together: PreparedCall[] | null = null;
+  /** The same while a function is compiled. */
+  #togetherAsOp: Call[] | null = null;
   #onCurrentStream = false;
   #isDisposed = false;
 
@@ -227,16 +229,16 @@ export class ProcessGroup {
    * Begins all calls that `calls` makes on this group together, once it returns, and gives one Work for them: NCCL runs
    * them as one (ncclGroupStart, ncclGroupEnd), so that sends and receives of both directions need no order among them.
    * All ranks must coalesce the same calls. Where `calls` throws, nothing is sent. Throws a RooflineError for an async
-   * function, inside another `coalesce`, and where a Work is waited for inside.
+   * function, inside another `coalesce`, and where a Work is waited for inside. A compiled function repeats calls in place.
    */
   coalesce(calls: () => void): Work {
-    currentTrace()?.refuse('coalesce joins calls, which replays would not', 'Call them one by one');
-    if (this.#together)
+    if (this.#together || this.#togetherAsOp)
       throw new RooflineError('ARGUMENT', 'coalesce: stands inside another one; join them.');
     try {
+      if (currentTrace()) return collectAsOp(this, (this.#togetherAsOp = []), calls);
       return collectCalls((this.#together = []), calls, this.#backend);
     } finally {
-      this.#together = null;
+      this.#together = this.#togetherAsOp = null;
     }
   }
 
@@ -294,25 +296,25 @@ export class ProcessGroup {
     this.dispose();
   }
 
-  /** Begins the call of an op. */
-  #startOnMemory(call: MemoryCall): void {
-    const { terms } = call;
-    this.#assertNotDisposed(terms.kind);
-    if (call.isCaptured) return captureOnMemory(call, this.#members, this.#backend);
+  /** Begins the calls of an op. */
+  #startOnMemory(calls: readonly MemoryCall[]): void {
+    const [first] = calls as [MemoryCall];
+    this.#assertNotDisposed(first.terms.kind);
+    if (first.isCaptured) return captureOnMemory(calls, this.#members, this.#backend);
     const onCurrentStream = this.#onCurrentStream;
-    const prepared = preparedOnMemory(
-      { ...call, terms: { ...terms, onCurrentStream } },
-      this.#members,
-      this.#backend,
+    const prepared = calls.map((call) =>
+      preparedOnMemory({ ...call, terms: { ...call.terms, onCurrentStream } }, this.#members, this.#backend),
     );
-    noteUnderWay(this.#begin(prepared), call);
+    this.#begin(prepared);
+    for (const [i, call] of calls.entries()) noteUnderWay(prepared[i]!, call);
   }
 
   #start(call: Call): Work {
     this.#assertNotDisposed(call.kind);
     const trace = currentTrace();
     if (trace && replayedKinds.includes(call.kind) && !this.#together) {
-      applyInPlace(this, call);
+      if (this.#togetherAsOp) this.#togetherAsOp.push(call);
+      else applyInPlace(this, [call]);
       return Work.ofOp(call.kind);
     }
     // Also where nothing is held, as for copies.
@@ -321,13 +323,14 @@ export class ProcessGroup {
       'Call it outside, on what the compiled function returns',
     );
     const terms = { ...call, onCurrentStream: this.#onCurrentStream };
-    return this.#begin(preparedOnTensors(terms, this.#members, this.#backend)).work;
+    const prepared = preparedOnTensors(terms, this.#members, this.#backend);
+    this.#begin([prepared]);
+    return prepared.work;
   }
 
-  #begin(prepared: PreparedCall): PreparedCall {
-    if (this.#together) this.#together.push(prepared);
-    else startTogether([prepared], this.#backend);
-    return prepared;
+  #begin(prepared: readonly PreparedCall[]): void {
+    if (this.#together) this.#together.push(...prepared);
+    else startTogether(prepared, this.#backend);
   }
 
   #assertNotDisposed(op: string): void {

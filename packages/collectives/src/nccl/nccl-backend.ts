@@ -127,10 +127,10 @@ export class NcclBackend implements Backend, CapturedPrograms {
    * Each launch of the graph is watched as a whole: nobody can ask an event that is captured. Where the call fails, the communicator
    * ends once the capture has: its end waits for all graphs with its calls, this one too.
    */
-  capture(call: BackendCall): Failure | null {
+  capture(calls: readonly BackendCall[]): Failure | null {
     const { communicator, alarms, rank } = this.#parts;
     if (this.#failure) return this.#failure;
-    const why = communicator.enqueue(this.#ncclCallsOf([call], this.device.stream), { isCaptured: true });
+    const why = communicator.enqueue(this.#ncclCallsOf(calls, this.device.stream), { isCaptured: true });
     if (why === null) return null;
     const failure: Failure = { status: 'failed', losses: new Map(), message: why };
     // The watchdog that has ended it knows more.

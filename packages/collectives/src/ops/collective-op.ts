@@ -65,13 +65,15 @@ export function defineCollective(definition: CollectiveDefinition): ComputeOp<Co
   const { name, infer, terms, sides, linkShare, gradient } = definition;
   const start = (x: MemoryView, y: MemoryView, attributes: CollectiveAttributes, memory: Memory) => {
     const { input, output } = sides?.({ x, y }, attributes, memory) ?? { input: x, output: y };
-    internalsOf(name, attributes.group).startOnMemory({
-      terms: terms(x, y, attributes),
-      input,
-      output,
-      isCaptured: memory.isCaptured,
-      isInPlace: false,
-    });
+    internalsOf(name, attributes.group).startOnMemory([
+      {
+        terms: terms(x, y, attributes),
+        input,
+        output,
+        isCaptured: memory.isCaptured,
+        isInPlace: false,
+      },
+    ]);
   };
   return defineOp<CollectiveAttributes>({
     name,

@@ -1,5 +1,4 @@
 import { type Tensor, noGrad } from '@roofline/tensor-core';
-import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import type { ProcessGroup } from '../group/process-group.ts';
 import type { Work } from '../group/work.ts';
 
@@ -9,18 +8,16 @@ export function broadcastAll(
   tensors: readonly Tensor[],
   rootOf: (index: number) => number,
 ): void {
-  for (const work of startBroadcasts(group, tensors, rootOf)) work.wait();
+  startBroadcasts(group, tensors, rootOf).wait();
 }
 
-/**
- * Begins that. Together, so that NCCL sends those of different roots at the same time, and in both directions of a link; in a compiled
- * function one by one, as replays have them.
- */
+/** Begins that: together, so that those of different roots are sent at the same time, and in both directions of a link. */
 export function startBroadcasts(
   group: ProcessGroup,
   tensors: readonly Tensor[],
   rootOf: (index: number) => number,
-): Work[] {
-  const start = () => tensors.map((tensor, i) => group.broadcast(tensor, rootOf(i)));
-  return noGrad(() => (currentTrace() ? start() : [group.coalesce(start)]));
+): Work {
+  return noGrad(() =>
+    group.coalesce(() => tensors.forEach((tensor, i) => void group.broadcast(tensor, rootOf(i)))),
+  );
 }

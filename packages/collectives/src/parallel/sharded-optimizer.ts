@@ -179,7 +179,7 @@ export class ShardedOptimizer<H extends object> {
     const ends = this.#buckets.length;
     let bucket = 0;
     const sendBefore = (end: number) => {
-      for (; bucket < end; bucket++) works.push(...this.#send(all, this.#buckets[bucket]!));
+      for (; bucket < end; bucket++) works.push(this.#send(all, this.#buckets[bucket]!));
     };
     if (this.#own) {
       this.#takeHyperparameters(this.#own);
@@ -190,7 +190,7 @@ export class ShardedOptimizer<H extends object> {
   }
 
   /** Begins to send a bucket, which its owners have updated. */
-  #send(all: readonly Tensor[], numbers: readonly number[]): Work[] {
+  #send(all: readonly Tensor[], numbers: readonly number[]): Work {
     const parameters = numbers.map((number) => all[number]!);
     return startBroadcasts(this.group, parameters, (i) => this.#owners[numbers[i]!]!);
   }

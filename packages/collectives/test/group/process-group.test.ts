@@ -325,15 +325,30 @@ describe('is refused', () => {
     expect(device('cpu').memoryStatistics().liveStorages).toBe(live);
   });
 
-  it('calls that are joined in a compiled function', () => {
+  it('calls that are joined in a compiled function, where replays could not make one of them', () => {
     const backend = new InstantBackend();
+    const group = groupOn(backend);
     const f = compile((x: Tensor) => {
-      const group = groupOn(backend);
-      group.coalesce(() => group.allReduce(x));
+      group.coalesce(() => {
+        group.allReduce(x);
+        group.send(x, 1);
+      });
       return mul(x, 2);
     });
-    expect(() => f(ones([2]))).toThrow('compile: coalesce joins calls, which replays would not');
+    expect(() => f(ones([2]))).toThrow('compile: send works on memory outside of the ops');
     expect(backend.calls).toEqual([]);
+    // It is not left inside.
+    group.coalesce(() => void group.allReduce(ones([2])));
+    expect(backend.calls).toHaveLength(1);
+  });
+
+  it('calls that are joined twice in a compiled function', () => {
+    const group = groupOn(new InstantBackend());
+    const f = compile((x: Tensor) => {
+      group.coalesce(() => void group.coalesce(() => void group.allReduce(x)));
+      return mul(x, 2);
+    });
+    expect(() => f(ones([2]))).toThrow('coalesce: stands inside another one');
   });
 
   it('a wait in a compiled function for a call outside, whose replays would read what is not there yet', () => {

@@ -265,6 +265,8 @@ function checkDifferences(): void {
   expectValues('the group goes on', allReduce(ones([1], { device }), group), [size]);
 }
 
+const together = (calls: () => void) => group.coalesce(calls).wait();
+
 /** Calls in place, whose results replays leave where they were asked to. */
 function checkInPlace(): void {
   const calls: Readonly<Record<string, readonly [number, (y: Tensor, x: Tensor) => void]>> = {
@@ -284,6 +286,27 @@ function checkInPlace(): void {
     allToAll: [6 * size, (y, x) => group.allToAll(y, x).wait()],
     'allReduce of columns': [12, (y) => group.allReduce(slice(y.view([3, 4]), 1, 1, 3)).wait()],
     'broadcast to columns': [12, (y) => group.broadcast(slice(y.view([3, 4]), 1, 1, 3), root).wait()],
+    'broadcasts together': [
+      12,
+      (y) =>
+        together(() => {
+          group.broadcast(slice(y, 0, 0, 6), root);
+          group.broadcast(slice(y, 0, 6, 12), 0);
+        }),
+    ],
+    'different calls together': [
+      6 * size,
+      (y, x) => {
+        const z = mul(x, 3);
+        together(() => {
+          group.allGather(y, slice(x, 0, 0, 6));
+          group.allReduce(slice(z.view([2, 3 * size]), 1, 0, 2));
+          group.reduce(slice(z.view([2, 3 * size]), 1, 2, 3), root);
+        });
+        addInPlace(y, z);
+      },
+    ],
+    'nothing together': [6, () => together(() => {})],
   };
   for (const [what, [length, call]] of Object.entries(calls)) {
     checkSame(what, [length], (x) => {
