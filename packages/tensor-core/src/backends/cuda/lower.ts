@@ -24,6 +24,8 @@ export interface CallRecorder extends LaunchRecorder {
   workspaceFor(byteLength: number): DeviceBuffer | null;
   /** As `CudaContext.multiprocessors`; all if not said. */
   readonly multiprocessors?: number;
+  /** How many calls with ordered effects leave to a call that runs beside them, for which products are then chosen; all if not said. */
+  readonly multiprocessorsLeft?: number;
   /** Called with each workspace. */
   tookWorkspace?(workspace: DeviceBuffer): void;
 }
@@ -78,7 +80,7 @@ export class CudaLowering implements CudaContext {
       parts.makeFloat32Product(this),
       parts.loadCublasLt,
       (library, description) => fastestAlgorithm(device, library, description),
-      () => this.#recorder?.multiprocessors,
+      () => this.#recorder?.multiprocessorsLeft,
     );
     this.matmul = this.products.run;
   }
@@ -116,7 +118,8 @@ export class CudaLowering implements CudaContext {
   }
 
   get multiprocessors(): number {
-    return this.#recorder?.multiprocessors ?? this.properties.multiprocessors;
+    const { multiprocessors, multiprocessorsLeft } = this.#recorder ?? {};
+    return multiprocessors ?? multiprocessorsLeft ?? this.properties.multiprocessors;
   }
 
   get isCaptured(): boolean {

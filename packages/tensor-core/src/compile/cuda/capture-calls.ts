@@ -170,7 +170,7 @@ class Capture implements Omit<CapturedCalls, 'graph' | 'nodes'> {
     const { properties } = this.#parts.lowering;
     if (this.#branches.has(at)) return { multiprocessors: multiprocessorsBeside(properties) };
     if (this.#takenByEffects === 0) return {};
-    return { multiprocessors: Math.max(1, properties.multiprocessors - this.#takenByEffects) };
+    return { multiprocessorsLeft: Math.max(1, properties.multiprocessors - this.#takenByEffects) };
   }
 
   #queue(call: Call, at: number): void {

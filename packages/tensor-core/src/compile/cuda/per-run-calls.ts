@@ -19,7 +19,7 @@ interface PerRunCall {
 }
 
 /** How many multiprocessors a call may stay on, where not on all. */
-export type MultiprocessorShare = Pick<CallRecorder, 'multiprocessors'>;
+export type MultiprocessorShare = Pick<CallRecorder, 'multiprocessors' | 'multiprocessorsLeft'>;
 
 /** The calls of a CUDA graph whose attributes are new in each run: their kernels get new arguments before each launch. */
 export class PerRunCalls {

@@ -137,6 +137,32 @@ describe('fastestAlgorithm', () => {
 });
 
 describe('Matmul', () => {
+  it('chooses for as many multiprocessors as it finds free', () => {
+    const prepared: LtMatmulDescription[] = [];
+    const library = {
+      prepare: (description: LtMatmulDescription) =>
+        ({ desc: prepared.push(description), workspaceBytes: 0 }) as LtMatmul,
+      run: () => undefined,
+    } as unknown as CublasLt;
+    let free: number | undefined;
+    const matmul = new Matmul(
+      { current: { handle: 1 } },
+      () => 0,
+      () => undefined,
+      null,
+      () => library,
+      () => {
+        throw new Error('not tuned');
+      },
+      () => free,
+    );
+    for (free of [undefined, 124, undefined, 124]) matmul.run(request);
+    expect(prepared).toEqual([
+      describeMatmul(request, { allowTf32: false }),
+      describeMatmul(request, { allowTf32: false, multiprocessors: 124 }),
+    ]);
+  });
+
   it('takes the chosen algorithms where it is tuned, and chooses each once', () => {
     const ran: [LtMatmul, number][] = [];
     const tuned: LtMatmulDescription[] = [];
