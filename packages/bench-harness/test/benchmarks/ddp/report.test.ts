@@ -181,13 +181,17 @@ describe('the profiled passes', () => {
     };
   };
 
-  it('say whether their communication is the works of Gloo or the kernels of NCCL', () => {
+  it('say whether their communication is the works of Gloo or kernels', () => {
     const works = reportOf([profiledPass(0), profiledPass(1)]);
     expect(works.text).toContain("the works of Gloo's threads");
-    const name = 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)';
-    const kernels = reportOf([0, 1].map((rank) => profiledPass(rank, 'cuda:0 stream 20', name)));
-    expect(kernels.text).toContain("NCCL's kernels");
-    expect(kernels.row['hiddenShare']).toBeCloseTo(0.75);
+    for (const name of [
+      'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)',
+      'two_shot_all_reduce',
+    ]) {
+      const kernels = reportOf([0, 1].map((rank) => profiledPass(rank, 'cuda:0 stream 20', name)));
+      expect(kernels.text).toContain('the kernels of NCCL and of reductions over NVLink');
+      expect(kernels.row['hiddenShare']).toBeCloseTo(0.75);
+    }
   });
 
   it('that fail on one rank, or communicate nothing, have no share', () => {
