@@ -4,11 +4,11 @@
 # Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter, -ddp, -ddp-compiled, -tensor and -context. Every step has a time
 # limit, and those after one that fails run nevertheless; the last lines say which failed. All steps, in their order, if none is named:
 #
-#   nccl         every collective and dtype                                                              15 s
+#   nccl         every collective and dtype, and reductions in memory that all GPUs reach                 35 s
 #   ops          collectives as ops, eager and compiled                                                  30 s
 #   ddp-small    data-parallel steps of a small model; where they hang, the stacks of all processes      30 s
 #   equality     data parallelism and the sharded optimizer are what one rank does                       25 s
-#   faults       20 kills of eager and of compiled ranks, late ranks, mismatches, ranks that exit        95 s
+#   faults       20 kills of eager and of compiled ranks, late ranks, mismatches, ranks that exit        160 s
 #   allreduce    all-reduce of 1 MB to 1 GB next to PyTorch's                                            90 s
 #   collectives  all-gather and reduce-scatter likewise                                                  160 s
 #   ddp          xl in bfloat16, the three modes next to PyTorch's DistributedDataParallel               180 s
@@ -108,7 +108,7 @@ export -f watched stacks descendants
 
 for name in $steps; do
   case $name in
-    nccl) step 120 nccl gpu_tests test/gpu/nccl.test.ts ;;
+    nccl) step 120 nccl gpu_tests test/gpu/nccl.test.ts test/gpu/symmetric-memory.test.ts ;;
     ops) step 240 ops gpu_tests test/gpu/ops.test.ts ;;
     ddp-small)
       small="roofline ddp --backend nccl --nproc $ranks --size small --dtype bfloat16 --context 256 --steps 3 --warmup 1"

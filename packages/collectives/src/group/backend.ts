@@ -101,11 +101,12 @@ export interface LaunchedProgram extends Pick<PendingCall, 'onSettled'> {
 /** What a rank offers the others to reach memory of it: a value that JSON holds; null for nothing. */
 export type MemoryOffer = object | null;
 
-/** Memory of a tensor, as long as its storage has references. */
+/** Memory of a tensor. */
 export interface SharedMemory {
   readonly address: number;
   readonly byteLength: number;
-  readonly storage: { readonly references: number };
+  /** Whether it still is that tensor's, which may be gone, or have been let go and brought back elsewhere. */
+  isHere(): boolean;
 }
 
 /** Memory of all ranks that each of them reaches: calls on it need no copies between them. */

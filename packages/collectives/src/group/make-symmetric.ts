@@ -1,5 +1,5 @@
 import { RooflineError, type Tensor, requireTensor } from '@roofline/tensor-core';
-import type { MemoryOffer } from './backend.ts';
+import type { MemoryOffer, SharedMemory } from './backend.ts';
 import { gatherObjectNow } from './gather-objects.ts';
 import { internalsOf } from './group-internals.ts';
 import type { ProcessGroup } from './process-group.ts';
@@ -24,7 +24,7 @@ export function makeSymmetric(group: ProcessGroup, tensors: readonly Tensor[]): 
     checkInput(owner, x);
   }
   if (!symmetricMemory || tensors.length === 0) return false;
-  const memory = tensors.map(({ address, byteLength, storage }) => ({ address, byteLength, storage }));
+  const memory = tensors.map(memoryOf);
   const given = gatherObjectNow<Given>(group, {
     layout: layoutOf(tensors),
     offer: symmetricMemory.offer(memory.map(({ address }) => address)),
@@ -34,6 +34,13 @@ export function makeSymmetric(group: ProcessGroup, tensors: readonly Tensor[]): 
   const isReached = !gatherObjectNow(group, opened !== null).includes(false);
   if (opened !== null && isReached) symmetricMemory.add(memory, opened);
   return isReached;
+}
+
+function memoryOf({ address, byteLength, storage }: Tensor): SharedMemory {
+  const start = address - storage.buffer.address;
+  const isHere = () =>
+    storage.references > 0 && !storage.isAway && storage.buffer.address + start === address;
+  return { address, byteLength, isHere };
 }
 
 /** What ranks tell each other. */

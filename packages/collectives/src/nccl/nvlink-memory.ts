@@ -114,11 +114,12 @@ export class NvlinkMemory implements SymmetricMemory {
     const { rank } = this.#parts;
     const own = offers[rank];
     try {
-      return offers.map((offer, peer) => {
-        if (!own || !offer || !canReach(own, offer)) throw new Error(`rank ${peer} is out of reach`);
-        return offer.memory.map(({ handle, byteOffset }) => this.#addressOf(peer, handle) + byteOffset);
-      });
+      if (!own || !areThere(offers) || !offers.every((offer) => canReach(own, offer))) return null;
+      return offers.map(({ memory }, peer) =>
+        memory.map(({ handle, byteOffset }) => this.#addressOf(peer, handle) + byteOffset),
+      );
     } catch {
+      // NVML is missing, or the driver does not let this process in.
       return null;
     }
   }
@@ -127,8 +128,7 @@ export class NvlinkMemory implements SymmetricMemory {
   add(tensors: readonly SharedMemory[], opened: readonly (readonly number[])[]): void {
     this.#arrivalsOfRanks.splice(0, Infinity, ...opened.map(([arrivals]) => arrivals!));
     this.#arrivalsOfRanks[this.#parts.rank] = this.#arrivals;
-    for (const [address, { memory }] of this.#regions)
-      if (memory.storage.references === 0) this.#regions.delete(address);
+    for (const [address, { memory }] of this.#regions) if (!memory.isHere()) this.#regions.delete(address);
     tensors.forEach((memory, i) => {
       const { address } = memory;
       const addresses = opened.map((of) => of[i + 1]!);
@@ -179,7 +179,7 @@ export class NvlinkMemory implements SymmetricMemory {
   /** Null for other memory, a part of it, and what has taken the place of memory that is gone. */
   #regionAt(address: number, byteLength: number): Region | null {
     const region = this.#regions.get(address);
-    if (!region || region.memory.storage.references === 0) return null;
+    if (!region?.memory.isHere()) return null;
     return region.memory.byteLength === byteLength ? region : null;
   }
 
@@ -223,6 +223,10 @@ export class NvlinkMemory implements SymmetricMemory {
     for (const address of this.#opened.values()) closePeerMemory(device.parts, address);
     this.#opened.clear();
   }
+}
+
+function areThere(offers: readonly (Offer | null)[]): offers is readonly Offer[] {
+  return !offers.includes(null);
 }
 
 function canReach(own: Offer, other: Offer): boolean {

@@ -112,6 +112,22 @@ const scenarios: Readonly<Record<string, () => void | Promise<void>>> = {
     ok(isDirect(() => group.allReduce(z).wait()));
     z.dispose();
   },
+  'memory that is let go, and brought back elsewhere'() {
+    const x = tensorOf(1 << 20);
+    const { address, storage } = x;
+    makeSymmetric(group, [x]);
+    storage.letGo(() => {
+      const source = tensorOf(1 << 20);
+      storage.moveIn(source.storage);
+      source.dispose();
+    });
+    const y = tensorOf(1 << 20);
+    if (rank === 0) strictEqual(y.address, address);
+    ok(!isDirect(() => group.allReduce(y).wait()));
+    storage.bringBack();
+    for (const tensor of [y, x]) ok(!isDirect(() => group.allReduce(tensor, { op: 'average' }).wait()));
+    for (const tensor of [x, y]) tensor.dispose();
+  },
   'broadcasts together'() {
     const counts = [64, 33, 4096, 1 << 18, 7];
     const tensors = counts.map(tensorOf);
