@@ -5,6 +5,7 @@ export const activityKinds = {
   driver: 4,
   runtime: 5,
   concurrentKernel: 10,
+  peerMemcpy: 22,
 } as const;
 
 /** Work that ran on the GPU. Times are nanoseconds of CUPTI's clock since the base that the reader was given. */
@@ -47,7 +48,7 @@ export interface RecordContext {
 }
 
 // Byte offsets. The records are packed, aligned to 8, and every version of a structure (CUpti_ActivityKernel5 to 10,
-// CUpti_ActivityMemcpy4 to 6, CUpti_ActivityMemset3 to 4, CUpti_ActivityAPI) only adds fields after those named here.
+// CUpti_ActivityMemcpy4 to 6, CUpti_ActivityMemcpyPtoP3 to 4, CUpti_ActivityMemset3 to 4, CUpti_ActivityAPI) only adds fields after those named here.
 const kernelOffsets = {
   start: 16,
   end: 24,
@@ -69,6 +70,8 @@ const transferOffsets = {
   correlation: 44,
   graphNode: 64,
 } as const;
+/** Of copies between GPUs, which name both of them before the correlation id. */
+const peerCopyOffsets = { ...transferOffsets, correlation: 60, graphNode: 72 };
 const apiOffsets = { start: 8, end: 16, correlation: 32 } as const;
 
 // CUpti_ActivityMemcpyKind, as Nsight Systems names them.
@@ -87,7 +90,7 @@ export function readActivityRecord(
 ): ActivityRecord | null {
   const kind = bytes.getUint32(offset, true);
   if (kind === activityKinds.concurrentKernel) return readKernel(bytes, offset, context);
-  if (kind === activityKinds.memcpy || kind === activityKinds.memset)
+  if (kind === activityKinds.memcpy || kind === activityKinds.peerMemcpy || kind === activityKinds.memset)
     return readTransfer(bytes, offset, context, kind);
   if (kind !== activityKinds.driver && kind !== activityKinds.runtime) return null;
   const { baseNs } = context;
@@ -123,8 +126,8 @@ function readKernel(bytes: DataView, offset: number, { textAt, baseNs }: RecordC
 
 /** Copies and fills lie alike up to the correlation id. */
 function readTransfer(bytes: DataView, offset: number, { baseNs }: RecordContext, kind: number): GpuActivity {
-  const at = transferOffsets;
-  const isCopy = kind === activityKinds.memcpy;
+  const at = kind === activityKinds.peerMemcpy ? peerCopyOffsets : transferOffsets;
+  const isCopy = kind !== activityKinds.memset;
   const copyKind = bytes.getUint8(offset + at.copyKind);
   return {
     kind: isCopy ? 'memcpy' : 'memset',

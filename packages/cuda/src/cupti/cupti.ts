@@ -35,6 +35,7 @@ const enabledKinds = [
   activityKinds.runtime,
   activityKinds.concurrentKernel,
   activityKinds.memcpy,
+  activityKinds.peerMemcpy,
   activityKinds.memset,
 ];
 

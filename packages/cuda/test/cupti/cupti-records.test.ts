@@ -87,6 +87,40 @@ describe('CUPTI records', () => {
     });
   });
 
+  it('reads copies between GPUs, whose records name both before what ties them to a call', () => {
+    // CUpti_ActivityMemcpyPtoP4: contexts and devices of the source and the destination lie at 44 to 56.
+    const copy = record(96, [
+      ...([
+        [0, 22],
+        [4, 0x0003_030a],
+        [8, 4096n],
+        [16, baseNs + 5n],
+        [24, baseNs + 9n],
+      ] as const),
+      ...([
+        [32, 1],
+        [40, 7],
+        [44, 0],
+        [48, 2],
+        [52, 1],
+        [56, 3],
+        [60, 78],
+        [72, 52n],
+      ] as const),
+    ]);
+    expect(readActivityRecord(copy, 0, context)).toMatchObject({
+      kind: 'memcpy',
+      name: '[CUDA memcpy PtoP]',
+      byteLength: 4096,
+      startNs: 5,
+      endNs: 9,
+      device: 1,
+      stream: 7,
+      correlationId: 78,
+      graphNodeId: 52,
+    });
+  });
+
   it('reads records one behind the other, and sorts calls from what ran', () => {
     const call = record(40, [
       [0, 4],

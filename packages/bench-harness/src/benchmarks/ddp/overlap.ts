@@ -34,10 +34,10 @@ export function splitPass({ profile }: Extract<ProfiledPass, { status: 'ok' }>):
 
 /**
  * NCCL's kernels are named ncclDevKernel_AllReduce_... or, before 2.19, ncclKernel_AllReduce_...; two_shot_all_reduce is
- * that of collectives, in the memory of all ranks.
+ * that of collectives, in the memory of all ranks, which they also copy from.
  */
 function isCommunication({ name, stream }: KernelSpan): boolean {
-  return stream === glooStream || /\bnccl\w*Kernel|\btwo_shot_all_reduce\b/.test(name);
+  return stream === glooStream || /\bnccl\w*Kernel|\btwo_shot_all_reduce\b|\[CUDA memcpy PtoP\]/.test(name);
 }
 
 /** What both have in common is what each takes, less what they take together. */

@@ -187,6 +187,7 @@ describe('the profiled passes', () => {
     for (const name of [
       'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)',
       'two_shot_all_reduce',
+      '[CUDA memcpy PtoP]',
     ]) {
       const kernels = reportOf([0, 1].map((rank) => profiledPass(rank, 'cuda:0 stream 20', name)));
       expect(kernels.text).toContain('the kernels of NCCL and of reductions over NVLink');
