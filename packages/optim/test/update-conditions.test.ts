@@ -86,6 +86,28 @@ describe('passes of updates, where one condition decides', () => {
           ),
       ],
       [
+        'what stays, in halves by what others reduce: the first while the rest is on its way',
+        'neg tell neg tell softmax sgd sgd',
+        () =>
+          step(
+            () => [...idle(), w1.grad!, w2.grad!],
+            () => tell(neg(g1), order),
+            () => tell(neg(g2), order),
+          ),
+      ],
+      [
+        'what stays together where one call reduces it',
+        'neg tell softmax sgd',
+        () => {
+          const both = tell(neg(g1), order);
+          return step(
+            () => [...idle(), w1.grad!, w2.grad!],
+            () => both,
+            () => both,
+          );
+        },
+      ],
+      [
         'where something else waits for the next one, then',
         'neg tell tell softmax sgd exp neg sgd softmax',
         gathering('slow'),

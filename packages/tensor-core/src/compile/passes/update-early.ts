@@ -29,7 +29,7 @@ interface EarlyTensor {
  * gradients are in memory at once. Updates are grouped until their gradients take half of the GPU's L2 cache, where the update
  * finds them. Results are the same bits. Where the optimizer's kernel can multiply gradients itself, it does, and they are never
  * in memory: their sums are of another order, then. Gradients that are first read together, as by clipping or a scaler, still exist
- * together.
+ * together. Where they come by calls with effects, such as collectives, those that come first are updated while the others come.
  */
 export function updateEarly(graph: Graph, properties: CudaProperties): Graph {
   const rewrite = new Rewrite(graph);
@@ -43,10 +43,10 @@ export function updateEarly(graph: Graph, properties: CudaProperties): Graph {
     const multiplied = productUpdates(rewrite, update, properties, conflict);
     const others = without(update.tensors, multiplied.flat());
     const groups = groupsOf(earlyTensors(rewrite, call, update, others), properties.l2Bytes / 2);
-    if (multiplied.length + groups.length === 0) continue;
+    const rest = inHalves(rewrite, call, update, without(others, groups.flat()));
+    if (multiplied.length + groups.length === 0 && rest.length < 2) continue;
     const numbers = { coefficients: hoistCoefficients(rewrite, update), factor: null };
-    const rest = without(others, groups.flat());
-    rewrite.replace(call, ...(rest.length > 0 ? [partialUpdate(update, rest, numbers)] : []));
+    rewrite.replace(call, ...rest.map((tensors) => partialUpdate(update, tensors, numbers)));
     for (const group of multiplied) {
       for (const { product } of group) rewrite.replace(product);
       addAfter(group.at(-1)!.readyAfter, updateByProducts(update, group, numbers));
@@ -90,8 +90,16 @@ function earlyTensors(
     .toSorted((x, y) => x.readyAfter - y.readyAfter);
 }
 
+/** The place of the last call that must precede the early update of one tensor; -1 for none. */
+function lastConflict(rewrite: Rewrite, call: Call, update: Update, tensor: TensorUpdate): number {
+  const { graph } = rewrite;
+  const last = lastBefore(rewrite, call, update, tensor);
+  const hasToWait = last >= 0 && hasEffects(graph.calls[last]!);
+  return hasToWait ? nextWithEffects(rewrite, last, rewrite.placeOf(call)) : last;
+}
+
 /** The place of the last call ahead of an update with which that of one tensor may not change places; -1 for none. */
-function lastConflict(
+function lastBefore(
   rewrite: Rewrite,
   update: Call,
   { shared }: Update,
@@ -101,11 +109,42 @@ function lastConflict(
   const before = rewrite.placeOf(update);
   const call = { ...update, inputs: [...inputs, ...shared], outputs: copy ? [...outputs, copy] : outputs };
   const storages = new Set([...call.inputs, ...call.outputs].map(({ storage }) => storage));
-  const last = [...storages]
+  return [...storages]
     .flatMap((storage) => uses.get(storage)!.map((user) => rewrite.placeOf(user)))
     .filter((place) => place < before && !areIndependent(call, graph.calls[place]!))
     .reduce((last, place) => Math.max(last, place), -1);
-  return last >= 0 && hasEffects(graph.calls[last]!) ? nextWithEffects(rewrite, last, before) : last;
+}
+
+/**
+ * Tensors in the order in which calls with effects bring what they wait for, again and again divided into the half that comes first and
+ * the rest: few calls, of which the last waits for little more than the last that comes. One list where all wait for the same.
+ */
+function inHalves(
+  rewrite: Rewrite,
+  call: Call,
+  update: Update,
+  tensors: readonly TensorUpdate[],
+): TensorUpdate[][] {
+  const { calls } = rewrite.graph;
+  const waitsFor = (tensor: TensorUpdate) => {
+    const last = lastBefore(rewrite, call, update, tensor);
+    return last >= 0 && hasEffects(calls[last]!) ? last : -1;
+  };
+  const coming = [...Map.groupBy(tensors, waitsFor)].toSorted(([a], [b]) => a - b);
+  let left = coming.map(([, together]) => ({ together, bytes: bytesUpdated(together) }));
+  const halves: TensorUpdate[][] = [];
+  while (left.length > 0) {
+    let rest = left.reduce((sum, { bytes }) => sum + bytes, 0);
+    const half = rest / 2;
+    const end = left.findIndex(({ bytes }) => (rest -= bytes) <= half) + 1;
+    halves.push(left.slice(0, end).flatMap(({ together }) => together));
+    left = left.slice(end);
+  }
+  return halves;
+}
+
+function bytesUpdated(tensors: readonly TensorUpdate[]): number {
+  return tensors.reduce((sum, { outputs: [parameter] }) => sum + parameter!.byteLength, 0);
 }
 
 /**
