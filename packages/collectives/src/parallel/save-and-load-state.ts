@@ -17,6 +17,8 @@ export interface StateSplit {
   readonly group: ProcessGroup;
   /** Of each parameter, the rank of the group that holds its state. */
   readonly owners: readonly number[];
+  /** The numbers of this rank's, in the order of its optimizer. */
+  readonly own: readonly number[];
   readonly device: Device;
 }
 
@@ -49,7 +51,7 @@ export async function saveState(
 ): Promise<ShardableState | null> {
   const { tensors, metadata } = own?.stateDict() ?? { tensors: {}, metadata: {} };
   try {
-    const part = { numbers: ownNumbers(split), tensors, metadata };
+    const part = { numbers: split.own, tensors, metadata };
     return await gatherState(split.group, part, root, split.device);
   } finally {
     disposeAll(tensors);
@@ -74,7 +76,7 @@ export async function loadState<O extends StateHolder>(
   const own = root === null ? state! : await scatterState(group, state, root, owners, device);
   const loaded = makeOwn();
   const failure = thrownBy(() => {
-    const part = selectState(own, ownNumbers(split), owners.length);
+    const part = selectState(own, split.own, owners.length);
     loaded?.loadStateDict(part);
   });
   if (root !== null) disposeAll(own.tensors);
@@ -85,11 +87,6 @@ export async function loadState<O extends StateHolder>(
     throw error;
   }
   return loaded;
-}
-
-function ownNumbers({ group, owners }: StateSplit): number[] {
-  // The parameters of a rank's optimizer have the order of all, too: both count through the groups.
-  return [...owners.keys()].filter((number) => owners[number] === group.rank);
 }
 
 function checkGiven({ rank, ranks }: ProcessGroup, state: ShardableState | null, root: number | null): void {

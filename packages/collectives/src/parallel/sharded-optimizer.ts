@@ -55,6 +55,8 @@ interface Share {
   readonly group: number;
   readonly bucket: number;
   readonly parameters: readonly Tensor[];
+  /** Of each of them, among all. */
+  readonly numbers: readonly number[];
 }
 
 /**
@@ -111,7 +113,9 @@ export class ShardedOptimizer<H extends object> {
     const sizes = all.map(({ byteLength }) => byteLength);
     this.group = group;
     this.#owners = assignShards(sizes, group.size);
-    const buckets = assignBuckets(sizes, this.#owners, bucketBytes);
+    // The last parameters first: their gradients come first.
+    const reversed = assignBuckets(sizes.toReversed(), this.#owners.toReversed(), bucketBytes);
+    const buckets = reversed.toReversed();
     const inBucket = Map.groupBy(buckets.keys(), (number) => buckets[number]!);
     this.#buckets = Array.from(
       { length: Math.max(...buckets) + 1 },
@@ -250,23 +254,30 @@ export class ShardedOptimizer<H extends object> {
     this.dispose();
   }
 
-  /** This rank's parameters, in the order of all, by group and bucket. */
+  /** This rank's parameters, bucket by bucket, and group by group within one. */
   #ownShares(buckets: readonly number[]): Share[] {
     let number = 0;
     const numbered = this.groups.map(({ parameters }) =>
       parameters.map((parameter) => ({ parameter, number: number++ })),
     );
-    return numbered.flatMap((of, group) => {
+    const shares = numbered.flatMap((of, group) => {
       const own = of.filter((each) => this.#owners[each.number] === this.group.rank);
       return [...Map.groupBy(own, (each) => buckets[each.number]!)].map(([bucket, parts]) => ({
         ...{ group, bucket },
         parameters: parts.map(({ parameter }) => parameter),
+        numbers: parts.map(({ number }) => number),
       }));
     });
+    return shares.toSorted((a, b) => a.bucket - b.bucket);
   }
 
   get #split(): StateSplit {
-    return { group: this.group, owners: this.#owners, device: this.parameters()[0]!.device };
+    return {
+      group: this.group,
+      owners: this.#owners,
+      own: this.#shares.flatMap(({ numbers }) => numbers),
+      device: this.parameters()[0]!.device,
+    };
   }
 
   #rootOf(method: 'stateDict' | 'loadStateDict', options: StateOptions): number | null {
