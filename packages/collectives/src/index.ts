@@ -10,10 +10,11 @@ export type { ReduceOptions } from './group/collective-checks.ts';
 export { makeSymmetric } from './group/make-symmetric.ts';
 export type { ProcessGroup } from './group/process-group.ts';
 export { observeWorks, type Work } from './group/work.ts';
-export type {
-  DataParallelMode,
-  DistributedDataParallelOptions,
-  ReplicatedModel,
+export {
+  type DataParallelMode,
+  type DistributedDataParallelOptions,
+  type ReplicatedModel,
+  defaultBucketBytes,
 } from './parallel/data-parallel-arguments.ts';
 export { DistributedDataParallel } from './parallel/distributed-data-parallel.ts';
 export type { AttentionPart, AttentionParts } from './parallel/context/attention-parts.ts';

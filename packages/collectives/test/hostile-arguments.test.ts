@@ -134,6 +134,7 @@ const table: HostileTable = {
     legal: { '1': 'undefined {}', '1.parts': 'undefined' },
   },
   makeSymmetric: { args: () => [group(), [ones([2])]], legal: { '1': '[]' } },
+  defaultBucketBytes: { args: () => [1e9], legal: { '0': '5' } },
   'new Mesh': exempt('private: create() makes it'),
   'Mesh.create': { args: () => [group(), { replicate: 1, shard: 2 }] },
   'Mesh#along': { args: () => [mesh, 'shard'], named: 'Mesh.along' },

@@ -1,3 +1,4 @@
+import { defaultBucketBytes } from '@roofline/collectives';
 import type { CollectiveOp } from '../benchmarks/allreduce/operations.ts';
 import type { Axis, Layout } from './layout.ts';
 import {
@@ -8,10 +9,6 @@ import {
   type StepSetting,
   withCopies,
 } from './setting.ts';
-
-/** DistributedDataParallel's buckets. */
-const BUCKET_BYTES = 25 * 2 ** 20;
-const MOST_BUCKETS = 64;
 
 /** Calls of one kind in a step. */
 export interface Traffic {
@@ -74,7 +71,7 @@ function replicaTraffic(layout: Layout, setting: StepSetting, reduction?: Reduct
   const { total } = parameterUnits(setting);
   const bytes = (FLOAT32_BYTES * total) / (layout.tensor * layout.shard);
   const { calls, hides } = reduction ?? {
-    calls: Math.min(MOST_BUCKETS, Math.ceil(bytes / BUCKET_BYTES)),
+    calls: Math.ceil(bytes / defaultBucketBytes(Math.ceil(bytes))),
     hides: true,
   };
   const gradients: Traffic = {

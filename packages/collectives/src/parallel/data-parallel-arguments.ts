@@ -50,7 +50,12 @@ export function checkedOptions(
   trained: readonly Tensor[],
 ): Required<DistributedDataParallelOptions> {
   checkOptions(owner, options, ['mode', 'bucketBytes', 'findUnusedParameters']);
-  const { mode = 'overlap', bucketBytes = bucketBytesFor(trained), findUnusedParameters = false } = options;
+  const gradientBytes = trained.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const {
+    mode = 'overlap',
+    bucketBytes = defaultBucketBytes(gradientBytes),
+    findUnusedParameters = false,
+  } = options;
   if (!dataParallelModes.includes(mode))
     throw new RooflineError(
       'ARGUMENT',
@@ -61,9 +66,13 @@ export function checkedOptions(
   return { mode, bucketBytes, findUnusedParameters };
 }
 
-function bucketBytesFor(trained: readonly Tensor[]): number {
-  const bytes = trained.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  return Math.max(leastBucketBytes, Math.ceil(bytes / mostBuckets));
+/**
+ * The bytes of a bucket of DistributedDataParallel where none are given, for gradients of so many bytes in all. Throws a
+ * RooflineError (code RANGE) for what is not a whole number of zero or more.
+ */
+export function defaultBucketBytes(gradientBytes: number): number {
+  checkCount('defaultBucketBytes', 'gradientBytes', gradientBytes, 0);
+  return Math.max(leastBucketBytes, Math.ceil(gradientBytes / mostBuckets));
 }
 
 /**
