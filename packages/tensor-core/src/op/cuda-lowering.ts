@@ -5,11 +5,11 @@ import type { FusedWork, KernelRewrites } from './kernel-rewrites.ts';
 
 export type * from './cuda-context.ts';
 
-/** An intermediate value, in the compute type, but rounded as elements of `dtype` are in memory. */
+/** An intermediate value, in the compute type; rounded as elements of `dtype` are in memory, or not for null. */
 export interface PointwiseValue {
   /** A C identifier other than `a`, `b`... and `s0`, `s1`... */
   readonly name: string;
-  readonly dtype: DType;
+  readonly dtype: DType | null;
   /** CUDA C++, as the expressions are. */
   readonly text: string;
 }

@@ -167,7 +167,7 @@ function writeKernel(
       const scalar = /^s(\d+)$/.exec(name);
       return scalar ? `s${firstScalar + Number(scalar[1])}` : (names.get(name) ?? name);
     };
-    const add = (text: string, dtype: DType) => {
+    const add = (text: string, dtype: DType | null) => {
       const name = `t${values.length}`;
       values.push({ name, dtype, text: text.replace(/[A-Za-z_]\w*/g, rename) });
       return name;

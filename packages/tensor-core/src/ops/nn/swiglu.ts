@@ -48,6 +48,16 @@ const swigluOp = defineOp({
   },
 });
 
+// Of `b`: both sigmoids without cancellation or overflow, from one exponential and one division. With more of them, calculating
+// takes longer than the memory.
+const sigmoids = [
+  { name: 'decay', dtype: null, text: 'exp(b < 0 ? b : -b)' },
+  { name: 'larger', dtype: null, text: '1 / (1 + decay)' },
+  { name: 'smaller', dtype: null, text: 'larger * decay' },
+  { name: 'sigmoid', dtype: null, text: 'b < 0 ? smaller : larger' },
+  { name: 'opposite', dtype: null, text: 'b < 0 ? larger : smaller' },
+];
+
 /** da = dy·b·σ(a)·(1 + a·σ(-a)) and db = dy·a·σ(a), from dy, a and b. σ(-a) is 1 - σ(a) without its cancellation. */
 const swigluBackwardOp = defineOp({
   name: 'swigluBackward',
@@ -62,7 +72,8 @@ const swigluBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'pointwise',
-    expressions: () => ['a * c / (1 + exp(-b)) * (1 + b / (1 + exp(b)))', 'a * b / (1 + exp(-b))'],
+    values: () => sigmoids,
+    expressions: () => ['a * c * sigmoid * (1 + b * opposite)', 'a * b * sigmoid'],
   },
   cpu: {
     kind: 'onnx',

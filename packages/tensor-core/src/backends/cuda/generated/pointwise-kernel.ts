@@ -199,7 +199,7 @@ export function evaluateSource(signature: PointwiseSignature, read: readonly num
   return `using Compute = ${computeType(scalarDType(signature))};
 
 __device__ __forceinline__ void evaluate(${arguments_.join(', ')}) {
-${lines(values, ({ name, dtype, text }) => `  const Compute ${name} = as_stored<${storageType(dtype)}, Compute>(${text});`)}
+${lines(values, ({ name, dtype, text }) => `  const Compute ${name} = ${dtype ? `as_stored<${storageType(dtype)}, Compute>(${text})` : text};`)}
 ${lines(expressions, (text, i) => `  y${i} = convert<${storageType(outputs[i]!)}>(${text});`)}
 }
 `;
