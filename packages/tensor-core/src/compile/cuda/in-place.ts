@@ -1,10 +1,12 @@
+import { sameShape } from '../../base/shape.ts';
 import type { Call, Operand, Graph } from '../graph/graph.ts';
 import { usesOf } from '../passes/operands.ts';
 import { type Branches, mayOverlap, oneChain } from './branches.ts';
 
 /**
- * For storages that take over another's memory, the number of that other one: an element-wise call can write its result over
- * an input that is not needed afterwards, element by element. Both fill their storages and have one dtype.
+ * For storages that take over another's memory, the number of that other one: an element-wise call can write its results over
+ * inputs that are not needed afterwards, element by element. Both storages are of one length; in each, several operands may
+ * lie side by side, as the two projections of SwiGLU and their gradients do.
  */
 export function takenOver(
   { calls, storages, kept }: Pick<Graph, 'calls' | 'storages' | 'kept'>,
@@ -15,33 +17,49 @@ export function takenOver(
   // A call beside this one may still read what it would overwrite.
   const mayRunBeside = (call: Call, other: Call) =>
     other !== call && mayOverlap(branches, placeOf.get(call)!, placeOf.get(other)!);
-  const isWhole = ({ storage, isContiguous, byteLength }: Operand) =>
-    storages[storage]!.source.kind === 'made' && isContiguous && byteLength === storages[storage]!.byteLength;
+  const isMade = (storage: number) => storages[storage]!.source.kind === 'made';
   const over = new Map<number, number>();
   for (const call of calls) {
     const { op, inputs, outputs } = call;
     if (op.cuda.kind !== 'pointwise') continue;
-    // An input read twice, in another layout, may be read by another thread after it has been overwritten.
-    const isReadOnce = ({ storage }: Operand) =>
-      inputs.filter((other) => other.storage === storage).length === 1;
     const free = new Set(
-      inputs.filter(
-        (x) =>
-          isWhole(x) &&
-          isReadOnce(x) &&
-          !kept.has(x.storage) &&
-          uses.get(x.storage)!.at(-1) === call &&
-          !uses.get(x.storage)!.some((user) => mayRunBeside(call, user)),
+      storagesOf(inputs).filter(
+        (storage) =>
+          isMade(storage) &&
+          !kept.has(storage) &&
+          uses.get(storage)!.at(-1) === call &&
+          !uses.get(storage)!.some((user) => mayRunBeside(call, user)),
       ),
     );
-    for (const output of outputs) {
-      if (!isWhole(output) || uses.get(output.storage)![0] !== call) continue;
-      // A broadcast input has fewer elements.
-      const input = [...free].find((x) => x.dtype === output.dtype && x.size === output.size);
-      if (!input) continue;
-      free.delete(input);
-      over.set(output.storage, input.storage);
+    for (const storage of storagesOf(outputs)) {
+      if (!isMade(storage) || uses.get(storage)![0] !== call) continue;
+      const written = operandsIn(outputs, storage);
+      const from = [...free].find(
+        (other) =>
+          storages[other]!.byteLength === storages[storage]!.byteLength &&
+          // An input read in another layout may be read by another thread after it has been overwritten.
+          operandsIn(inputs, other).every((input) => written.some((output) => liesAlike(input, output))),
+      );
+      if (from === undefined) continue;
+      free.delete(from);
+      over.set(storage, from);
     }
   }
   return over;
+}
+
+function storagesOf(operands: readonly Operand[]): number[] {
+  return [...new Set(operands.map(({ storage }) => storage))];
+}
+
+function operandsIn(operands: readonly Operand[], storage: number): Operand[] {
+  return operands.filter((operand) => operand.storage === storage);
+}
+
+/** Whether each element lies at the same place of its storage; a broadcast input has fewer of them. */
+function liesAlike(a: Operand, b: Operand): boolean {
+  if (a.dtype !== b.dtype || a.offset !== b.offset || a.size !== b.size) return false;
+  return (
+    (a.isContiguous && b.isContiguous) || (sameShape(a.shape, b.shape) && sameShape(a.strides, b.strides))
+  );
 }

@@ -9,14 +9,16 @@ import { flopsOf, rematerialize } from '../passes/rematerialize.ts';
 import { besideShortCalls, besideWherePossible } from './branch-rules.ts';
 import { type BranchRule, type Branches, branchesOf, oneChain } from './branches.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';
+import { membersOf } from '../passes/fused-ops.ts';
 import { lastReadsOf } from '../passes/operands.ts';
+import { readTogether } from '../passes/read-together.ts';
 import { withoutRepeatedCalls } from '../passes/without-repeated-calls.ts';
 import { optimize } from '../passes/optimize.ts';
 
 /** A graph as a GPU is to run it, in this order but for what runs beside, and the layout of what it makes. */
 export interface Schedule {
   readonly graph: Graph;
-  /** The graph without the calls that are made again to save memory. */
+  /** The graph without the calls that are made again to save memory, and before what reads the same is read together. */
   readonly plain: Graph;
   readonly branches: Branches;
   readonly arena: Arena;
@@ -69,7 +71,7 @@ function chainOf(graph: Graph, properties: CudaProperties, mostBytes: number): S
 
 function plan(graph: Graph, properties: CudaProperties, notCarried: ReadonlySet<string>): Schedule {
   const optimized = optimize(graph, properties, notCarried);
-  return chainOfCalls(optimized, optimized);
+  return chainOfCalls(readTogether(optimized), optimized);
 }
 
 function chainOfCalls(graph: Graph, plain: Graph): Schedule {
@@ -113,7 +115,10 @@ function withinBudget(schedule: Schedule, mostBytes: number, choice: BranchChoic
   let best = schedule;
   const tryWith = (most: number): { readonly held: number; readonly bytes: number } => {
     const { graph, bytes } = rematerialize(plain, most);
-    const next = withRequiredBranches(chainOfCalls(withoutRepeatedCalls(graph, most), plain), choice);
+    const next = withRequiredBranches(
+      chainOfCalls(readTogether(withoutRepeatedCalls(graph, most)), plain),
+      choice,
+    );
     const held = bytesHeld(next);
     if (held <= mostBytes || held < bytesHeld(best)) best = next;
     return { held, bytes };
@@ -136,7 +141,8 @@ export function madeAgain({ graph, plain }: Schedule): {
 } {
   const flops = ({ calls }: Graph) => calls.reduce((sum, call) => sum + flopsOf(call), 0);
   return {
-    callsMadeAgain: Math.max(0, graph.calls.length - plain.calls.length),
+    // Fused ones are counted as before, since more of them are fused once it is known what is made again.
+    callsMadeAgain: Math.max(0, membersOf(graph.calls).length - membersOf(plain.calls).length),
     flopsMadeAgain: Math.max(0, flops(graph) - flops(plain)),
   };
 }

@@ -52,8 +52,8 @@ class PointwiseGroup {
   readonly #members: Call[] = [];
   /** What the members read that none of them has made. */
   readonly #inputs: Operand[] = [];
-  /** What they write, by storage. */
-  readonly #written = new Map<number, Operand>();
+  /** What they write; several may lie side by side in a joint storage. */
+  #written: readonly Operand[] = [];
   #lastIndex = 0;
 
   constructor(graph: Graph, lastReads: ReadonlyMap<number, number>) {
@@ -67,46 +67,38 @@ class PointwiseGroup {
     const fresh: Operand[] = [];
     for (const place of placesRead(call)) {
       const input = call.inputs[place]!;
-      const written = this.#written.get(input.storage);
-      if (written) {
-        if (!isSameOperand(written, input)) return false;
-      } else if (![...this.#inputs, ...fresh].some((known) => isSameOperand(known, input))) {
-        fresh.push(input);
-      }
+      if (isAmong([...this.#written, ...this.#inputs, ...fresh], input)) continue;
+      if (this.#written.some(({ storage }) => storage === input.storage)) return false;
+      fresh.push(input);
     }
     // Read in another layout, something overwritten would be seen partly before and partly after.
     const isOverwrittenElsewhere = call.outputs.some((output) =>
-      [...this.#inputs, ...fresh, ...this.#written.values()].some(
+      [...this.#inputs, ...fresh, ...this.#written].some(
         (known) => known.storage === output.storage && !isSameOperand(known, output),
       ),
     );
-    const written = new Map([
-      ...this.#written,
-      ...call.outputs.map((output) => [output.storage, output] as const),
-    ]);
+    const written = [...this.#written, ...call.outputs.filter((output) => !isAmong(this.#written, output))];
     const inputs = [...this.#inputs, ...fresh];
-    const tooMany = inputs.length > mostInputs || inputs.length + written.size > mostOperands;
+    const tooMany = inputs.length > mostInputs || inputs.length + written.length > mostOperands;
     if (isOverwrittenElsewhere || tooMany) return false;
     this.#members.push(call);
     this.#inputs.push(...fresh);
-    for (const [storage, output] of written) this.#written.set(storage, output);
+    this.#written = written;
     this.#lastIndex = index;
     return true;
   }
 
   /** Whether a call may run before the group as well as after it. */
   isIndependentOf({ inputs, outputs }: Call): boolean {
-    const isRead = (storage: number) => this.#inputs.some((input) => input.storage === storage);
-    return (
-      inputs.every(({ storage }) => !this.#written.has(storage)) &&
-      outputs.every(({ storage }) => !this.#written.has(storage) && !isRead(storage))
-    );
+    const apart = (mine: readonly Operand[], others: readonly Operand[]) =>
+      mine.every((a) => others.every((b) => a.storage !== b.storage));
+    return apart(this.#written, inputs) && apart([...this.#written, ...this.#inputs], outputs);
   }
 
   /** The group as one call; unchanged, where it is a single call or does not fit into one kernel. */
   finish(): Call[] {
     if (this.#members.length < 2) return this.#members;
-    const outputs = [...this.#written.values()].filter(({ storage }) => this.#isNeeded(storage));
+    const outputs = this.#written.filter(({ storage }) => this.#isNeeded(storage));
     const dtype = dtypeOf(this.#members[0]!);
     if (outputs.length === 0 || this.#inputs.length === 0 || computeDTypeOf(this.#inputs, outputs) !== dtype)
       return this.#members;
@@ -136,10 +128,12 @@ function isPointwise({ op, live, outputs }: Call): boolean {
     op.cuda.kind === 'pointwise' &&
     live === null &&
     outputs.length > 0 &&
-    outputs.every(({ shape, size }) => size > 0 && sameShape(shape, outputs[0]!.shape)) &&
-    // A group identifies what it writes by storage, so parts of a joint one would be confused.
-    new Set(outputs.map(({ storage }) => storage)).size === outputs.length
+    outputs.every(({ shape, size }) => size > 0 && sameShape(shape, outputs[0]!.shape))
   );
+}
+
+function isAmong(known: readonly Operand[], operand: Operand): boolean {
+  return known.some((other) => isSameOperand(other, operand));
 }
 
 function dtypeOf({ inputs, outputs }: Call): DType {
@@ -154,10 +148,11 @@ function writeKernel(
 ): FusedKernel {
   const values: PointwiseValue[] = [];
   const scalars: number[] = [];
-  /** By storage, the name of its current elements. */
-  const named = new Map<number, string>();
+  /** What has been made so far, and its name: the last one is that of its current elements. */
+  const named: { readonly operand: Operand; readonly name: string }[] = [];
+  const madeName = (operand: Operand) => named.findLast((made) => isSameOperand(made.operand, operand))?.name;
   const nameOf = (operand: Operand) =>
-    named.get(operand.storage) ?? inputNames[inputs.findIndex((input) => isSameOperand(input, operand))]!;
+    madeName(operand) ?? inputNames[inputs.findIndex((input) => isSameOperand(input, operand))]!;
   for (const call of members) {
     const firstScalar = scalars.length;
     scalars.push(...(call.op.scalars?.(call.attributes as never) ?? []));
@@ -176,7 +171,7 @@ function writeKernel(
     for (const { name, dtype, text } of own.values) names.set(name, add(text, dtype));
     const made = own.expressions.map((text, i) => add(text, call.outputs[i]!.dtype));
     // Only now, because all expressions of a call read what was there before it.
-    call.outputs.forEach(({ storage }, i) => named.set(storage, made[i]!));
+    named.push(...call.outputs.map((operand, i) => ({ operand, name: made[i]! })));
   }
-  return { values, scalars, expressions: outputs.map(({ storage }) => named.get(storage)!) };
+  return { values, scalars, expressions: outputs.map((output) => madeName(output)!) };
 }

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import {
   type Tensor,
+  type Op,
   add,
   addInPlace,
+  apply,
   cast,
   compile,
   copyInPlace,
+  defineOp,
   empty,
   exp,
   matmul,
@@ -82,6 +85,53 @@ describe('the memory of an input that is no longer needed', () => {
     ],
     ['the op is not element-wise', again((y) => [softmax(y)]), [null, null]],
   ])('stays where %s', (_, fn, expected) => expect(inputsTakenOver(fn)).toEqual(expected));
+
+  /** Two operands and two results, which may lie side by side. */
+  const pair: Op<undefined> = defineOp({
+    name: 'pair',
+    autocast: 'none',
+    infer: ([a, b]) => [a!, b!],
+    cuda: { kind: 'pointwise', expressions: () => ['a + b', 'a * b'] },
+    cpu: { kind: 'host', run: () => {} },
+  });
+  const halves = (y: Tensor): [Tensor, Tensor] => [slice(y, 0, 0, 8), slice(y, 0, 8)];
+  /** What takes over the second of two, whose halves are read, in `z`. */
+  const joint = (write: (y: Tensor, z: Tensor) => void) => () => {
+    const [y, z] = [exp(x), empty([rows, columns])];
+    write(y, z);
+    return [z];
+  };
+  it.each<[string, number | null, () => Tensor[]]>([
+    ['operands lie side by side', 0, joint((y, z) => apply(pair, halves(y), undefined, halves(z)))],
+    [
+      'they do so in another order',
+      0,
+      joint((y, z) => apply(pair, halves(y).toReversed(), undefined, halves(z))),
+    ],
+    [
+      'a part of it is read, and that written',
+      1,
+      joint((y, z) => copyInPlace(slice(z, 0, 8), slice(y, 0, 8))),
+    ],
+    ['it is read twice', 0, again((y) => [mul(y, y)])],
+    [
+      'not where another part is written',
+      null,
+      joint((y, z) => copyInPlace(slice(z, 0, 8), slice(y, 0, 0, 8))),
+    ],
+    [
+      'not where its columns are written as rows',
+      null,
+      joint((y, z) => apply(pair, halves(transpose(y)), undefined, halves(z))),
+    ],
+    [
+      'not where one of two parts is written elsewhere',
+      null,
+      joint((y, z) => apply(pair, halves(y), undefined, [halves(z)[0], empty([8, columns])])),
+    ],
+  ])('is taken over by several parts, or a part, where %s', (_, expected, fn) =>
+    expect(inputsTakenOver(fn).at(-1)).toBe(expected),
+  );
 
   it('is one part of the arena with what takes it over', () => {
     const graph = traced(() => [exp(exp(exp(mul(x, 2))))]);

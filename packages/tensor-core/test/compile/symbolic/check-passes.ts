@@ -11,6 +11,7 @@ import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy
 import { isCast } from '../../../src/compile/passes/is-op.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
+import { readTogether } from '../../../src/compile/passes/read-together.ts';
 import { rematerialize } from '../../../src/compile/passes/rematerialize.ts';
 import { rewritesOf } from '../../../src/compile/passes/rewrites-of.ts';
 import { scaleInUpdate } from '../../../src/compile/passes/scale-in-update.ts';
@@ -51,6 +52,7 @@ const passes: Readonly<Record<string, Pass>> = {
       throw new Error(`keepRepeated needs more than ${most} bytes`);
     return kept;
   },
+  readTogether,
 };
 
 /**
