@@ -68,10 +68,10 @@ describe('random programs with optimizers in symbols', () => {
           706560,
         ],
         "keepRepeated": [
-          2917,
-          9704,
-          1166891,
-          741376,
+          2900,
+          9657,
+          1158301,
+          742400,
         ],
         "mergeProducts": [
           3629,
@@ -86,10 +86,10 @@ describe('random programs with optimizers in symbols', () => {
           700416,
         ],
         "readTogether": [
-          2855,
-          9579,
-          1147269,
-          740864,
+          2845,
+          9540,
+          1141495,
+          741888,
         ],
         "rematerialize": [
           2941,

@@ -64,10 +64,10 @@ describe('random programs in symbols', () => {
           795136,
         ],
         "keepRepeated": [
-          3434,
-          10568,
-          1172554,
-          775168,
+          3408,
+          10517,
+          1162882,
+          776704,
         ],
         "mergeProducts": [
           4444,
@@ -82,10 +82,10 @@ describe('random programs in symbols', () => {
           784384,
         ],
         "readTogether": [
-          3341,
-          10375,
-          1139926,
-          774656,
+          3320,
+          10329,
+          1131154,
+          776192,
         ],
         "rematerialize": [
           3464,

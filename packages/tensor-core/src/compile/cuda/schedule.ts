@@ -124,11 +124,11 @@ function withinBudget(schedule: Schedule, mostBytes: number, choice: BranchChoic
     return { held, bytes };
   };
   let most = mostBytes - copyBytes(schedule);
-  // An arena can be a little longer than the most that is needed at one time.
+  // An arena can be a little longer than the most that is needed at one time; how much, changes with each attempt, so steps grow.
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     const { held, bytes } = tryWith(most);
     if (bytes > most || held <= mostBytes) break;
-    most -= held - mostBytes;
+    most -= 2 ** attempt * (held - mostBytes);
   }
   if (bytesHeld(best) > mostBytes) tryWith(0);
   return best;

@@ -18,7 +18,7 @@ export function dependsOnOperands(call: Call): boolean {
 }
 
 /** The op of a fused call is its own, those of its members are not. Members of other calls only say where they come from. */
-function stepsOf(call: Call): readonly Call[] {
+export function stepsOf(call: Call): readonly Call[] {
   return isFused(call.op) ? call.members! : [call];
 }
 

@@ -4,7 +4,7 @@ import type { Call, Graph } from '../graph/graph.ts';
 import { isIntermediate } from '../graph/liveness.ts';
 import { isCast } from './is-op.ts';
 import { withStorages } from './operands.ts';
-import { dependsOnOperands, earlierSameCalls } from './same-calls.ts';
+import { dependsOnOperands, earlierSameCalls, stepsOf } from './same-calls.ts';
 
 /** A result that is otherwise no longer needed is small up to so many bytes. */
 const mostBytesOfSmall = 2 ** 16;
@@ -27,9 +27,11 @@ class Repeats {
   readonly #graph: Graph;
   /** Null where only small results may take more memory. */
   readonly #room: MemoryRoom | null;
+  /** Storages whose memory is another's from their last use on. */
+  readonly #overwritten: ReadonlySet<number>;
   /** By storage, the places of the calls that use it, in their order. */
   readonly #uses = new Map<number, number[]>();
-  /** By storage, how many calls write it. */
+  /** By storage, how many calls write it, be it only for their own later steps. */
   readonly #writers = new Map<number, number>();
   readonly #dropped = new Set<number>();
   /** Storages that dropped calls have read. */
@@ -39,11 +41,14 @@ class Repeats {
 
   constructor(graph: Graph, mostBytes: number | undefined) {
     this.#graph = graph;
-    this.#room = mostBytes === undefined ? null : new MemoryRoom(partsOf(graph), mostBytes);
-    graph.calls.forEach(({ inputs, outputs }, at) => {
-      for (const storage of new Set([...inputs, ...outputs].map((operand) => operand.storage)))
+    const parts = mostBytes === undefined ? [] : partsOf(graph);
+    this.#room = mostBytes === undefined ? null : new MemoryRoom(parts, mostBytes);
+    this.#overwritten = new Set(parts.flatMap(({ numbers }) => numbers.slice(0, -1)));
+    graph.calls.forEach((call, at) => {
+      for (const storage of new Set([...call.inputs, ...call.outputs].map((operand) => operand.storage)))
         if (!this.#uses.get(storage)?.push(at)) this.#uses.set(storage, [at]);
-      for (const { storage } of outputs) this.#writers.set(storage, (this.#writers.get(storage) ?? 0) + 1);
+      for (const storage of new Set(stepsOf(call).flatMap(({ outputs }) => outputs.map((o) => o.storage))))
+        this.#writers.set(storage, (this.#writers.get(storage) ?? 0) + 1);
     });
   }
 
@@ -86,8 +91,9 @@ class Repeats {
   /** Whether a call only fills storages that end with the run, and that no other call writes. */
   #fillsItsOwn(at: number): boolean {
     const { op, inputs, outputs } = this.#graph.calls[at]!;
-    // Casts of parameters are left to `carryLowPrecisionCopies`, which considers when a parameter is updated.
-    const castsParameter = isCast(op) && this.#graph.storages[inputs[0]!.storage]!.source.kind === 'captured';
+    // Before there is a budget, casts of parameters are left to `carryLowPrecisionCopies`, which considers when a parameter is updated.
+    const castsParameter =
+      !this.#room && isCast(op) && this.#graph.storages[inputs[0]!.storage]!.source.kind === 'captured';
     return (
       !op.mutates &&
       !castsParameter &&
@@ -117,12 +123,15 @@ class Repeats {
     );
   }
 
-  /** Keeps results of `first` up to another place, if there is room for them. */
+  /**
+   * Keeps results of `first` up to another place, if there is room for them. At their last use there is, but where they are overwritten
+   * then, and from the other place on the room of what is dropped there is theirs.
+   */
   #keep(first: number, at: number): boolean {
     const parts = this.#endedBefore(first, at).map(({ storage }) => ({
       byteLength: this.#graph.storages[storage]!.byteLength,
-      first: this.#lastUse(storage),
-      last: at,
+      first: this.#lastUse(storage) + (this.#overwritten.has(storage) ? 0 : 1),
+      last: at - 1,
     }));
     return this.#room?.take(parts) ?? false;
   }
