@@ -1,5 +1,6 @@
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
+import type { PointwiseValue } from '../../op/cuda-lowering.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { promote } from '../../base/dtype.ts';
@@ -25,6 +26,20 @@ function checkOperands(a: TensorSpec, b: TensorSpec): void {
   }
 }
 
+/**
+ * `sigmoid` and `opposite`, that of -x, without cancellation or overflow, from one exponential and one division: with more of them,
+ * calculating takes longer than the memory. The same text in both directions, so that one kernel of both calculates it once.
+ */
+function sigmoidsOf(x: string): PointwiseValue[] {
+  return [
+    { name: 'decay', dtype: null, text: `exp(${x} < 0 ? ${x} : -${x})` },
+    { name: 'larger', dtype: null, text: '1 / (1 + decay)' },
+    { name: 'smaller', dtype: null, text: 'larger * decay' },
+    { name: 'sigmoid', dtype: null, text: `${x} < 0 ? smaller : larger` },
+    { name: 'opposite', dtype: null, text: `${x} < 0 ? larger : smaller` },
+  ];
+}
+
 const swigluOp = defineOp({
   name: 'swiglu',
   autocast: 'promote',
@@ -40,23 +55,17 @@ const swigluOp = defineOp({
     flops: 6 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
   }),
-  cuda: { kind: 'pointwise', expressions: () => ['a / (1 + exp(-a)) * b'] },
+  cuda: {
+    kind: 'pointwise',
+    values: () => sigmoidsOf('a').slice(0, -1),
+    expressions: () => ['a * sigmoid * b'],
+  },
   cpu: {
     kind: 'onnx',
     chunked: true,
     build: (graph, [a, b]) => [graph.node('Mul', [graph.node('Div', [a!, onePlusExpMinus(graph, a!)]), b!])],
   },
 });
-
-// Of `b`: both sigmoids without cancellation or overflow, from one exponential and one division. With more of them, calculating
-// takes longer than the memory.
-const sigmoids = [
-  { name: 'decay', dtype: null, text: 'exp(b < 0 ? b : -b)' },
-  { name: 'larger', dtype: null, text: '1 / (1 + decay)' },
-  { name: 'smaller', dtype: null, text: 'larger * decay' },
-  { name: 'sigmoid', dtype: null, text: 'b < 0 ? smaller : larger' },
-  { name: 'opposite', dtype: null, text: 'b < 0 ? larger : smaller' },
-];
 
 /** da = dy·b·σ(a)·(1 + a·σ(-a)) and db = dy·a·σ(a), from dy, a and b. σ(-a) is 1 - σ(a) without its cancellation. */
 const swigluBackwardOp = defineOp({
@@ -72,7 +81,7 @@ const swigluBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'pointwise',
-    values: () => sigmoids,
+    values: () => sigmoidsOf('b'),
     expressions: () => ['a * c * sigmoid * (1 + b * opposite)', 'a * b * sigmoid'],
   },
   cpu: {
