@@ -17,34 +17,44 @@
 using Element = ELEMENT;
 using C = compute_t<Element>;
 
-/** A row of which the first `seen` elements count: the others are `hidden`, and only vectors that hold one that counts are loaded. */
+/**
+ * A row of which the first `seen` elements count: the others of the last vector that holds one are `hidden`, and vectors after it are
+ * not to be read. In their place the first one of the row is loaded, which is there already: loads that depend on a condition, or come
+ * after one, would wait for each other.
+ */
 struct SeenRow : Row<Element> {
   int seen;
-  C hidden;
+  Element hidden;
 
   __device__ __forceinline__ void load(const Element* from, int length, int first, C others) {
     address = from;
     columns = length;
     seen = first;
-    hidden = others;
-    // What is hidden once is kept so, and reads are those of any row.
-    if constexpr (ROW_VECTORS > 0) for_each_vector(columns, [&](int column, int v) { kept[v] = masked(column); });
+    hidden = convert<Element>(others);
+    if constexpr (ROW_VECTORS > 0) {
+      for_each_vector(columns, [&](int column, int v) {
+        kept[v] = load_vector<VECTOR_LENGTH>(address + (column < seen ? column : 0));
+      });
+      for_each_vector(seen, [&](int column, int v) { hide(kept[v], column); });
+    }
   }
 
   __device__ __forceinline__ void read(C (&x)[VECTOR_LENGTH], int column, int v) const {
-    const Vector<Element, VECTOR_LENGTH> vector = ROW_VECTORS > 0 ? kept[v] : masked(column);
+    Vector<Element, VECTOR_LENGTH> vector = kept[v];
+    if constexpr (ROW_VECTORS == 0) {
+      vector = load_vector<VECTOR_LENGTH>(address + column);
+      hide(vector, column);
+    }
 #pragma unroll
     for (int i = 0; i < VECTOR_LENGTH; i++) x[i] = to_compute(vector[i]);
   }
 
-  __device__ __forceinline__ Vector<Element, VECTOR_LENGTH> masked(int column) const {
-    Vector<Element, VECTOR_LENGTH> vector;
-    if (column < seen) vector = load_vector<VECTOR_LENGTH>(address + column);
+  __device__ __forceinline__ void hide(Vector<Element, VECTOR_LENGTH>& vector, int column) const {
+    if (column + VECTOR_LENGTH <= seen) return;
 #pragma unroll
     for (int i = 0; i < VECTOR_LENGTH; i++) {
-      if (column + i >= seen) vector[i] = convert<Element>(hidden);
+      if (column + i >= seen) vector[i] = hidden;
     }
-    return vector;
   }
 };
 
@@ -53,15 +63,20 @@ __device__ __forceinline__ int seen_columns(int64 row, int columns, int queries)
   return max(static_cast<int>(row % queries) + 1 + columns - queries, 0);
 }
 
-/** y of a loaded row: `statistics` are of what counts in it. */
+/** y of a loaded row: `statistics` are of the first `seen` elements, which alone count. */
 template <typename AnyRow>
-__device__ __forceinline__ void store_softmax(const AnyRow& row, ExpSum<C> statistics, Element* y, int columns) {
+__device__ __forceinline__ void store_softmax(const AnyRow& row, ExpSum<C> statistics, Element* y, int columns, int seen) {
   const C scale = C(1) / statistics.sum;
   for_each_vector(columns, [&](int column, int v) {
-    C values[VECTOR_LENGTH];
-    row.read(values, column, v);
+    C values[VECTOR_LENGTH] = {};
+    if (column < seen) {
+      row.read(values, column, v);
 #pragma unroll
-    for (int i = 0; i < VECTOR_LENGTH; i++) values[i] = exp(values[i] - statistics.shift) * scale;
+      for (int i = 0; i < VECTOR_LENGTH; i++) values[i] = exp(values[i] - statistics.shift);
+    }
+    // NaN where nothing counts.
+#pragma unroll
+    for (int i = 0; i < VECTOR_LENGTH; i++) values[i] *= scale;
     store_values(y + column, values);
   });
 }
@@ -72,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   if (at >= rows) return;
   Row<Element> row;
   row.load(x + at * columns, columns);
-  store_softmax(row, exp_sum(row, columns), y + at * columns, columns);
+  store_softmax(row, exp_sum(row, columns), y + at * columns, columns, columns);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -81,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   if (at >= rows) return;
   SeenRow row;
   row.load(x + at * columns, columns, seen_columns(at, columns, queries), lowest<C>());
-  store_softmax(row, exp_sum(row, row.seen), y + at * columns, columns);
+  store_softmax(row, exp_sum(row, row.seen), y + at * columns, columns, row.seen);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -115,11 +130,13 @@ __device__ __forceinline__ void store_gradient(const AnyRow& gradient, const Any
   });
   dot = row_sum(dot);
   for_each_vector(columns, [&](int column, int v) {
-    C g[VECTOR_LENGTH], p[VECTOR_LENGTH];
-    gradient.read(g, column, v);
-    output.read(p, column, v);
+    C g[VECTOR_LENGTH] = {}, p[VECTOR_LENGTH];
+    if (column < seen) {
+      gradient.read(g, column, v);
+      output.read(p, column, v);
 #pragma unroll
-    for (int i = 0; i < VECTOR_LENGTH; i++) g[i] = column + i < seen ? p[i] * (g[i] - dot) : C(0);
+      for (int i = 0; i < VECTOR_LENGTH; i++) g[i] = column + i < seen ? p[i] * (g[i] - dot) : C(0);
+    }
     store_values(dx + column, g);
   });
 }

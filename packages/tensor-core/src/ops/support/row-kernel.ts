@@ -30,6 +30,8 @@ const streamingThreads = 512;
 const sharedBlockThreads = 128;
 const maxVectorBytes = 16;
 const defaultBudget: RegisterBudget = { preferredElements: 16, mostElements: 32 };
+/** Of kernels that hold no more than their rows: fewer threads wait for each other, and several blocks have room on a multiprocessor. */
+const rowsAlone: RegisterBudget = { preferredElements: 32, mostElements: 32 };
 
 /** The most elements, up to 16 bytes of them, that one load may take from each row of all `tensors`. */
 export function vectorLength(columns: number, tensors: readonly MemoryView[]): number {
@@ -104,7 +106,7 @@ export function launchRows(
   if (size === 0) return;
   const columns = shape[shape.length - 1]!;
   const rows = size / columns;
-  const { defines, rowsPerBlock } = planOfRows(columns, list);
+  const { defines, rowsPerBlock } = planOfRows(columns, list, rowsAlone);
   const values: Record<string, number> = {};
   for (const name in tensors) values[name] = tensors[name]!.address;
   values.rows = rows;
