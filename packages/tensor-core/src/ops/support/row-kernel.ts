@@ -31,7 +31,7 @@ const sharedBlockThreads = 128;
 const maxVectorBytes = 16;
 const defaultBudget: RegisterBudget = { preferredElements: 16, mostElements: 32 };
 /** Of kernels that hold no more than their rows: fewer threads wait for each other, and several blocks have room on a multiprocessor. */
-const rowsAlone: RegisterBudget = { preferredElements: 32, mostElements: 32 };
+export const rowsAlone: RegisterBudget = { preferredElements: 32, mostElements: 32 };
 
 /** The most elements, up to 16 bytes of them, that one load may take from each row of all `tensors`. */
 export function vectorLength(columns: number, tensors: readonly MemoryView[]): number {

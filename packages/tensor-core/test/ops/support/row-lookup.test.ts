@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type KernelSpec, kernelVariants } from '@roofline/cuda';
 import type { MemoryView } from '../../../src/base/memory-view.ts';
-import { launchRows, rowPlan, vectorLength } from '../../../src/ops/support/row-kernel.ts';
+import { launchRows, rowPlan, rowsAlone, vectorLength } from '../../../src/ops/support/row-kernel.ts';
 import { kernelSource } from '../../../src/op/kernel-arguments/kernel-source.ts';
 import type { DType } from '../../../src/base/dtype.ts';
 
@@ -77,10 +77,10 @@ describe('launchRows', () => {
     const view = (address: number, rows: number) =>
       ({ address, dtype: 'float32', shape: [rows, 32], size: 32 * rows }) as unknown as MemoryView;
     launchRows(context, kernel, { x: view(4096, 33), y: view(8192, 33) });
-    const { BLOCK_THREADS, ROW_THREADS } = rowPlan('float32', 32, 4).defines;
+    const { BLOCK_THREADS, ROW_THREADS } = rowPlan('float32', 32, 4, rowsAlone).defines;
     const blocks = Math.ceil((33 * ROW_THREADS) / BLOCK_THREADS);
     expect(launches).toEqual([[[blocks, 1, 1], BLOCK_THREADS, 0, [4096, 8192, 33, 32]]]);
-    expect(specs[0]!.defines).toBe(rowPlan('float32', 32, 4).defines);
+    expect(specs[0]!.defines).toBe(rowPlan('float32', 32, 4, rowsAlone).defines);
     launchRows(context, kernel, { x: view(4096, 0) });
     expect(launches).toHaveLength(1);
   });
