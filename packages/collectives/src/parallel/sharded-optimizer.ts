@@ -54,8 +54,7 @@ export interface ShardedOptimizerOptions {
 interface Share {
   readonly group: number;
   readonly bucket: number;
-  readonly parameters: readonly Tensor[];
-  /** Of each of them, among all. */
+  /** Of its parameters, among all. */
   readonly numbers: readonly number[];
 }
 
@@ -122,7 +121,10 @@ export class ShardedOptimizer<H extends object> {
       (_, bucket) => inBucket.get(bucket) ?? [],
     );
     this.#shares = this.#ownShares(buckets);
-    const groupOf = (share: Share) => ({ ...this.groups[share.group]!, parameters: share.parameters });
+    const groupOf = ({ group: of, numbers }: Share) => ({
+      ...this.groups[of]!,
+      parameters: numbers.map((number) => all[number]!),
+    });
     this.#makeOwn = () => (this.#shares.length > 0 ? new Optimizer(this.#shares.map(groupOf)) : null);
     this.#own = this.#makeOwn();
   }
@@ -257,16 +259,10 @@ export class ShardedOptimizer<H extends object> {
   /** This rank's parameters, bucket by bucket, and group by group within one. */
   #ownShares(buckets: readonly number[]): Share[] {
     let number = 0;
-    const numbered = this.groups.map(({ parameters }) =>
-      parameters.map((parameter) => ({ parameter, number: number++ })),
-    );
-    const shares = numbered.flatMap((of, group) => {
-      const own = of.filter((each) => this.#owners[each.number] === this.group.rank);
-      return [...Map.groupBy(own, (each) => buckets[each.number]!)].map(([bucket, parts]) => ({
-        ...{ group, bucket },
-        parameters: parts.map(({ parameter }) => parameter),
-        numbers: parts.map(({ number }) => number),
-      }));
+    const shares = this.groups.flatMap(({ parameters }, group) => {
+      const own = parameters.map(() => number++).filter((each) => this.#owners[each] === this.group.rank);
+      const byBucket = Map.groupBy(own, (each) => buckets[each]!);
+      return [...byBucket].map(([bucket, numbers]) => ({ group, bucket, numbers }));
     });
     return shares.toSorted((a, b) => a.bucket - b.bucket);
   }
