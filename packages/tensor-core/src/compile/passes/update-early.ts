@@ -131,14 +131,15 @@ function inHalves(
     return last >= 0 && hasEffects(calls[last]!) ? last : -1;
   };
   const coming = [...Map.groupBy(tensors, waitsFor)].toSorted(([a], [b]) => a - b);
-  let left = coming.map(([, together]) => ({ together, bytes: bytesUpdated(together) }));
   const halves: TensorUpdate[][] = [];
-  while (left.length > 0) {
-    let rest = left.reduce((sum, { bytes }) => sum + bytes, 0);
-    const half = rest / 2;
-    const end = left.findIndex(({ bytes }) => (rest -= bytes) <= half) + 1;
-    halves.push(left.slice(0, end).flatMap(({ together }) => together));
-    left = left.slice(end);
+  let [left, half] = [bytesUpdated(tensors), Infinity];
+  for (const [, together] of coming) {
+    if (left <= half) {
+      halves.push([]);
+      half = left / 2;
+    }
+    halves.at(-1)!.push(...together);
+    left -= bytesUpdated(together);
   }
   return halves;
 }

@@ -27,16 +27,16 @@ function checkOperands(a: TensorSpec, b: TensorSpec): void {
 }
 
 /**
- * `sigmoid` and `opposite`, that of -x, without cancellation or overflow, from one exponential and one division: with more of them,
- * calculating takes longer than the memory. The same text in both directions, so that one kernel of both calculates it once.
+ * `sigmoid` without cancellation or overflow, of which `larger` and `smaller` also make that of -x, from one exponential and one
+ * division: with more of them, calculating takes longer than the memory. The same text in both directions, so that one kernel of both
+ * calculates it once.
  */
-function sigmoidsOf(x: string): PointwiseValue[] {
+function sigmoidOf(x: string): PointwiseValue[] {
   return [
     { name: 'decay', dtype: null, text: `exp(${x} < 0 ? ${x} : -${x})` },
     { name: 'larger', dtype: null, text: '1 / (1 + decay)' },
     { name: 'smaller', dtype: null, text: 'larger * decay' },
     { name: 'sigmoid', dtype: null, text: `${x} < 0 ? smaller : larger` },
-    { name: 'opposite', dtype: null, text: `${x} < 0 ? larger : smaller` },
   ];
 }
 
@@ -57,7 +57,7 @@ const swigluOp = defineOp({
   }),
   cuda: {
     kind: 'pointwise',
-    values: () => sigmoidsOf('a').slice(0, -1),
+    values: () => sigmoidOf('a'),
     expressions: () => ['a * sigmoid * b'],
   },
   cpu: {
@@ -81,7 +81,7 @@ const swigluBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'pointwise',
-    values: () => sigmoidsOf('b'),
+    values: () => [...sigmoidOf('b'), { name: 'opposite', dtype: null, text: 'b < 0 ? larger : smaller' }],
     expressions: () => ['a * c * sigmoid * (1 + b * opposite)', 'a * b * sigmoid'],
   },
   cpu: {

@@ -16,7 +16,7 @@ const device = openPlanningDevice();
 const order = new NotedOrder();
 const tensor = (dtype: DType = 'float32') => t.zeros([16, 16], { device, dtype });
 
-/** As swigluBackward: reads what comes from behind, and all that the op ahead has read. */
+/** As swigluBackward: reads the gradient of its result, and all that the forward op has read. */
 const both: Op<undefined> = t.defineOp({
   name: 'both',
   autocast: 'none',
@@ -57,7 +57,7 @@ describe('readTogether', () => {
     return { between, dtype };
   };
   it.each<[string, Parts, string]>([
-    ['what the first makes is needed behind the second', { between: apart }, 'fused_exp_mul'],
+    ['what the first makes is needed after the second', { between: apart }, 'fused_exp_mul'],
     ['the operands are bfloat16', low('bfloat16'), 'fused_exp_mul'],
     ['the operands are float16', low('float16'), 'fused_exp_mul'],
     [
@@ -191,7 +191,7 @@ describe('readTogether', () => {
     const bytes = (graph: Graph) => fullestCall(partsOf(graph)).bytes;
     const { graph } = graphOf(program({ between: apart }));
     expect(bytes(readTogether(graph))).toBeLessThanOrEqual(bytes(graph));
-    // Where what the second reads is needed longer, the result of the first would lie beside it.
+    // If another call reads the second's input afterwards, the first one's result needs memory of its own.
     const longer: Parts = {
       between: (s) => {
         const w = gradient(s);
@@ -200,11 +200,11 @@ describe('readTogether', () => {
       },
     };
     expect(fused(longer)).toEqual([]);
-    // Nor where more is needed elsewhere, ahead or behind.
+    // A larger peak before or after the two calls makes no difference.
     const large = () => t.scope(() => t.sum(t.softmax(t.zeros([256, 256], { device }), -1)));
-    const ahead = () => [large(), ...program(longer)()];
-    const behind = () => [...program(longer)(), large()];
-    for (const fn of [ahead, behind])
+    const before = () => [large(), ...program(longer)()];
+    const after = () => [...program(longer)(), large()];
+    for (const fn of [before, after])
       expect(namesAfter(device, readTogether, fn)).not.toContain('fused_exp_mul');
   });
 });
