@@ -190,7 +190,9 @@ describe('the profiled passes', () => {
       '[CUDA memcpy PtoP]',
     ]) {
       const kernels = reportOf([0, 1].map((rank) => profiledPass(rank, 'cuda:0 stream 20', name)));
-      expect(kernels.text).toContain('the kernels of NCCL and of reductions over NVLink');
+      expect(kernels.text).toContain(
+        'the kernels of NCCL and of reductions over NVLink, and copies between GPUs',
+      );
       expect(kernels.row['hiddenShare']).toBeCloseTo(0.75);
     }
   });

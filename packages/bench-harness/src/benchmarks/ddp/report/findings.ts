@@ -35,7 +35,7 @@ export function method(cells: Cells): string[] {
     (source) =>
       'After them one pass is profiled on each rank. Its communication is ' +
       (source === 'kernels'
-        ? 'the kernels of NCCL and of reductions over NVLink, as CUPTI records them, those that wait for another rank too; '
+        ? 'the kernels of NCCL and of reductions over NVLink, and copies between GPUs, as CUPTI records them, those that wait for another rank too; '
         : "the works of Gloo's threads, each from when all ranks had come to its end; ") +
       'what of its time lies inside kernels of other streams, or on the CPU inside ops, is **hidden**.',
   );
