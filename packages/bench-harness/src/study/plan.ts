@@ -1,5 +1,7 @@
 import type { Problem } from './problem.ts';
-import { flashBenchmarking, pytorchAttention, torchCompile } from './problems/attention.ts';
+import { pytorchAttention } from './problems/attention.ts';
+import { torchCompile } from './problems/compiling.ts';
+import { flashBenchmarking } from './problems/flash-attention.ts';
 import { gradientCheckpointing, memoryProfiling } from './problems/memory.ts';
 import {
   dataParallel,
