@@ -9,15 +9,13 @@ import {
   formatShape,
   keep,
   noGrad,
-  scope,
-  slice,
-  view,
   zeros,
   zerosLike,
 } from '@roofline/tensor-core';
 import type { ReduceOptions } from '../group/collective-checks.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import type { Work } from '../group/work.ts';
+import { layOut, viewAt } from './flat-memory.ts';
 
 type Context = Pick<ReduceOptions, 'context'>;
 
@@ -57,9 +55,6 @@ export class SingleGradient implements GradientBucket {
   dispose(): void {}
 }
 
-/** Where kernels that load several elements at once want a tensor to begin. */
-const alignmentBytes = 64;
-
 /**
  * A flat buffer, of which each parameter's gradient is a view: nothing is copied out of it, and nothing into it that the
  * backward pass can write there (see Tensor.setGradientBuffer).
@@ -74,19 +69,13 @@ export class FlatBucket implements GradientBucket {
   constructor(parameters: readonly Tensor[]) {
     this.parameters = parameters;
     const { dtype, device } = parameters[0]!;
-    const alignment = alignmentBytes / byteSize(dtype);
-    const starts: number[] = [];
-    let size = 0;
-    for (const parameter of parameters) {
-      starts.push(size);
-      size += Math.ceil(parameter.size / alignment) * alignment;
-    }
+    const { starts, size } = layOut(parameters, byteSize(dtype));
     // What fills the gaps is reduced too, and stays zero.
     [this.buffer, this.#views] = noGrad(() => {
       const flat = keep(zeros([size], { dtype, device }));
       return [
         flat,
-        new Map(parameters.map((parameter, i) => [parameter, viewOf(flat, starts[i]!, parameter)])),
+        new Map(parameters.map((parameter, i) => [parameter, viewAt(flat, starts[i]!, parameter)])),
       ];
     });
     for (const [parameter, gradient] of this.#views) parameter.setGradientBuffer(gradient);
@@ -144,8 +133,4 @@ function gradientOf({ grad, shape }: Tensor): Tensor {
     `DistributedDataParallel: the gradient of a parameter ${formatShape(shape)} was taken away before it was reduced; ` +
       'use gradients after backward() has returned.',
   );
-}
-
-function viewOf(flat: Tensor, start: number, { size, shape }: Tensor): Tensor {
-  return scope(() => keep(view(slice(flat, 0, start, start + size), shape)));
 }

@@ -23,6 +23,7 @@ import { allReduce } from '../../ops/all-reduce.ts';
 import { allGather, reduceScatter } from '../../ops/gather-scatter.ts';
 import { broadcastAll } from '../broadcast-all.ts';
 import type { NamedTensor } from '../check-agreement.ts';
+import { alignedSize, layOut, viewAt } from '../flat-memory.ts';
 
 /** How a unit travels. */
 export interface UnitOptions {
@@ -50,9 +51,6 @@ interface Place {
   readonly start: number;
 }
 
-/** Where kernels that load several elements at once want a tensor to begin. */
-const alignmentBytes = 64;
-
 /**
  * Parameters that are gathered together. They lie one after the other in flat memory, of which each rank keeps an equal piece
  * in float32, with a leaf for its part of each parameter; the whole is there, in the dtype of the computation, only between
@@ -79,21 +77,17 @@ export class ShardedUnit {
     const { shard, computeDtype } = options;
     const { device } = named[0]![1];
     this.#options = options;
-    const alignment = alignmentBytes / Math.min(byteSize(computeDtype), byteSize('float32'));
-    let size = 0;
-    const starts = named.map(([, { size: elements }]) => {
-      const start = size;
-      size += Math.ceil(elements / alignment) * alignment;
-      return start;
-    });
-    this.#pieceSize = Math.ceil(size / shard.size / alignment) * alignment;
+    const elementBytes = Math.min(byteSize(computeDtype), byteSize('float32'));
+    const tensors = named.map(([, tensor]) => tensor);
+    const { starts, size } = layOut(tensors, elementBytes);
+    this.#pieceSize = alignedSize(size / shard.size, elementBytes);
     [this.#flat, this.#piece] = noGrad(() => [
       keep(zeros([this.#pieceSize * shard.size], { dtype: computeDtype, device })),
       keep(zeros([this.#pieceSize], { device })),
     ]);
-    this.#places = named.map(([name, { shape, requiresGrad }], i) => {
-      const whole = noGrad(() => keep(viewOf(this.#flat, starts[i]!, shape)));
-      return { name, start: starts[i]!, whole: whole.requiresGrad_(requiresGrad) };
+    this.#places = named.map(([name, tensor], i) => {
+      const whole = noGrad(() => viewAt(this.#flat, starts[i]!, tensor));
+      return { name, start: starts[i]!, whole: whole.requiresGrad_(tensor.requiresGrad) };
     });
     this.#take(named, starts, joined);
     this.parameters = this.#leaves();
@@ -290,7 +284,7 @@ export class ShardedUnit {
     const flat = noGrad(() => allGather(piece, this.#options.shard));
     try {
       for (const { name, whole, start } of this.#places)
-        yield [name, noGrad(() => viewOf(flat, start, whole.shape))];
+        yield [name, noGrad(() => viewAt(flat, start, whole))];
     } finally {
       flat.dispose();
     }
@@ -332,9 +326,4 @@ export class ShardedUnit {
 function forget(whole: Tensor): void {
   whole.grad?.dispose();
   whole.grad = null;
-}
-
-function viewOf(flat: Tensor, start: number, shape: readonly number[]): Tensor {
-  const size = shape.reduce((product, length) => product * length, 1);
-  return scope(() => keep(view(slice(flat, 0, start, start + size), shape)));
 }
