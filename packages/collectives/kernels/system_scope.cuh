@@ -3,6 +3,10 @@
 #define ROOFLINE_COLLECTIVES_SYSTEM_SCOPE_CUH
 #include "prelude.cuh"
 
+#ifndef __CUDA_ARCH__
+extern "C" int sched_yield();
+#endif
+
 namespace {
 
 /** *to = value, which a GPU that reads it finds after all that this thread, and those it has waited for, wrote before. */
@@ -20,6 +24,8 @@ __device__ __forceinline__ uint32 acquire_from_system(const uint32* from) {
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 #else
+  // The rank that is waited for may need this core.
+  sched_yield();
   return __atomic_load_n(from, __ATOMIC_ACQUIRE);
 #endif
 }

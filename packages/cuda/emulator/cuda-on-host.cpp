@@ -1,7 +1,6 @@
 // What kernels on the host share, compiled once: the scheduler of their threads.
 #include "cuda-on-host.hpp"
 
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -36,32 +35,49 @@ struct Barrier {
   }
 };
 
+/** What GCC and Clang's own setjmp keeps: the compiler saves the registers that it needs, so that this is a few instructions. */
+using Place = void* [5];
+
 constexpr size_t kStackBytes = 128 * 1024;
 
-/** A stack that runs the same thread of one block after another: to make its context anew takes calls of the system. */
+/**
+ * A stack on which threads run, one after another, until one waits: that one keeps it until it has returned. To make its context
+ * anew takes calls of the system.
+ */
 struct Fiber {
+  /** Tops of stacks at equal places of pages would share a few lines of the cache. */
+  const size_t stackBytes;
   ucontext_t entry;
-  jmp_buf resume;
+  Place resume;
   const std::unique_ptr<char[]> stack{new char[kStackBytes]};
-  unsigned thread = 0;
-  /** Whether `resume` goes on in it: behind a launch that failed it begins anew. */
+  /** Whether `resume` goes on in it: after a launch that failed it begins anew. */
   bool isEntered = false;
+
+  explicit Fiber(size_t number) : stackBytes(kStackBytes - number % 64 * 320) {}
+};
+
+struct Thread {
+  /** Null until it waits. */
+  Fiber* fiber = nullptr;
   bool finished = false;
   Barrier* barrier = nullptr;
   unsigned long awaited = 0;
 
-  bool is_blocked() const { return barrier && barrier->generation == awaited; }
+  bool can_run() const { return !finished && !(barrier && barrier->generation == awaited); }
 };
 
-/** Kept from launch to launch; those of the launch at hand are its first `threadCount`. */
+/** Kept from launch to launch. */
 std::vector<std::unique_ptr<Fiber>> fibers;
-unsigned threadCount = 0;
+/** Those that no thread keeps; the last one's stack is in the cache. */
+std::vector<Fiber*> idle;
+/** Of the block at hand. */
+std::vector<Thread> threads;
 
 std::vector<Barrier> warps;
 /** By thread of a block; two each, as a fast lane may be one call ahead. */
 Passed passed[2][1024];
 Barrier blockBarrier;
-jmp_buf scheduler;
+Place scheduler;
 Fiber* current = nullptr;
 /** The CUresult of the launch at hand; what fails leaves its fiber for good. */
 int failure = 0;
@@ -75,86 +91,116 @@ unsigned random_below(unsigned limit) {
   return randomState % limit;
 }
 
+[[noreturn, gnu::noinline]] void to_scheduler() { __builtin_longjmp(scheduler, 1); }
+
 /** Ends the launch at hand. */
 [[noreturn]] void fail(int result) {
   failure = result;
-  _longjmp(scheduler, 1);
+  to_scheduler();
 }
 
-void yield() {
-  if (!_setjmp(current->resume)) _longjmp(scheduler, 1);
+/** The first thread of a warp that can go on, of those after `thread` and then of the others; -1 if there is none. */
+int next_of_warp(unsigned thread) {
+  const unsigned first = thread / 32 * 32, lanes = std::min<unsigned>(32, threads.size() - first);
+  for (unsigned i = 1; i <= lanes; i++) {
+    const unsigned next = first + (thread - first + i) % lanes;
+    if (threads[next].can_run()) return next;
+  }
+  return -1;
+}
+
+void enter();
+
+Fiber* idle_fiber() {
+  if (idle.empty()) {
+    fibers.push_back(std::make_unique<Fiber>(fibers.size()));
+    return fibers.back().get();
+  }
+  Fiber* const fiber = idle.back();
+  idle.pop_back();
+  return fiber;
+}
+
+/** Goes on in a thread, which may begin in a fiber of another that has returned. */
+[[noreturn, gnu::noinline]] void go_to(unsigned thread) {
+  currentThread = thread;
+  current = threads[thread].fiber ? threads[thread].fiber : idle_fiber();
+  if (current->isEntered) __builtin_longjmp(current->resume, 1);
+  current->isEntered = true;
+  getcontext(&current->entry);
+  current->entry.uc_stack.ss_sp = current->stack.get();
+  current->entry.uc_stack.ss_size = current->stackBytes;
+  current->entry.uc_link = nullptr;
+  makecontext(&current->entry, enter, 0);
+  setcontext(&current->entry);
+  __builtin_unreachable();
+}
+
+/** Leaves the fiber at hand for another thread, or where that is -1 for the scheduler; returns once something goes on in it. */
+[[gnu::noinline]] void leave_for(int thread) {
+  if (__builtin_setjmp(current->resume)) return;
+  if (thread < 0) to_scheduler();
+  go_to(thread);
 }
 
 void wait(Barrier& barrier) {
-  current->awaited = barrier.generation;
+  const unsigned thread = currentThread;
+  threads[thread].awaited = barrier.generation;
   barrier.arrived++;
   barrier.release_if_complete();
-  current->barrier = &barrier;
-  while (current->is_blocked()) yield();
-  current->barrier = nullptr;
+  threads[thread].barrier = &barrier;
+  if (!threads[thread].can_run()) {
+    threads[thread].fiber = current;
+    leave_for(next_of_warp(thread));
+  }
+  threads[thread].barrier = nullptr;
 }
 
-Barrier& own_warp() { return warps[current->thread / 32]; }
+Barrier& own_warp() { return warps[currentThread / 32]; }
 
 void (*body)() = nullptr;
+
+void finish_thread() {
+  threads[currentThread].finished = true;
+  for (Barrier* barrier : {&blockBarrier, &own_warp()}) {
+    barrier->live--;
+    if (barrier->live > 0) barrier->release_if_complete();
+  }
+}
 
 void enter() {
   for (;;) {
     body();
-    current->finished = true;
-    for (Barrier* barrier : {&blockBarrier, &own_warp()}) {
-      barrier->live--;
-      if (barrier->live > 0) barrier->release_if_complete();
+    finish_thread();
+    const int next = next_of_warp(currentThread);
+    if (next >= 0 && !threads[next].fiber) {
+      currentThread = next;
+      continue;
     }
-    yield();
+    idle.push_back(current);
+    leave_for(next);
   }
-}
-
-void resume(Fiber& fiber) {
-  current = &fiber;
-  currentThread = fiber.thread;
-  if (_setjmp(scheduler)) return;
-  if (fiber.isEntered) _longjmp(fiber.resume, 1);
-  fiber.isEntered = true;
-  getcontext(&fiber.entry);
-  fiber.entry.uc_stack.ss_sp = fiber.stack.get();
-  fiber.entry.uc_stack.ss_size = kStackBytes;
-  fiber.entry.uc_link = nullptr;
-  makecontext(&fiber.entry, enter, 0);
-  setcontext(&fiber.entry);
 }
 
 /** Runs the threads of a warp until each has returned or waits for the block; false if none could go on. */
 bool run_warp(unsigned warp) {
-  const unsigned first = warp * 32, end = std::min(first + 32, threadCount);
-  bool ran = false;
-  for (bool running = true; running;) {
-    running = false;
-    for (unsigned i = first; i < end; i++) {
-      if (fibers[i]->finished || fibers[i]->is_blocked()) continue;
-      resume(*fibers[i]);
-      if (failure) return false;
-      running = ran = true;
-    }
-  }
-  return ran;
+  // From the last one on, which the first one follows.
+  const unsigned last = std::min<unsigned>(32 * warp + 32, threads.size()) - 1;
+  const int first = next_of_warp(last);
+  if (first < 0) return false;
+  if (!__builtin_setjmp(scheduler)) go_to(first);
+  return true;
 }
 
-void run_block() {
+void run_block(unsigned threadCount) {
   blockBarrier = {threadCount};
   warps.assign((threadCount + 31) / 32, {});
-  for (unsigned i = 0; i < threadCount; i++) {
-    Fiber& fiber = *fibers[i];
-    fiber.thread = i;
-    fiber.finished = false;
-    fiber.barrier = nullptr;
-    warps[i / 32].live++;
-  }
-  const auto has_finished = [](const auto& fiber) { return fiber->finished; };
-  while (!std::all_of(fibers.begin(), fibers.begin() + threadCount, has_finished)) {
+  threads.assign(threadCount, {});
+  for (unsigned i = 0; i < threadCount; i++) warps[i / 32].live++;
+  while (blockBarrier.live > 0) {
     const unsigned warpCount = warps.size(), start = random_below(warpCount);
     bool ran = false;
-    for (unsigned i = 0; i < warpCount; i++) ran |= run_warp((start + i) % warpCount);
+    for (unsigned i = 0; i < warpCount && !failure; i++) ran |= run_warp((start + i) % warpCount);
     if (!ran && !failure) failure = kLaunchFailed;
     if (failure) return;
   }
@@ -206,23 +252,21 @@ void sync_block(int line) {
 
 const Passed* pass_bytes(const void* value, size_t bytes) {
   Passed* const slots = passed[own_warp().generation % 2];
-  std::memcpy(slots[current->thread].bytes, value, bytes);
+  std::memcpy(slots[currentThread].bytes, value, bytes);
   wait(own_warp());
-  return &slots[current->thread / 32 * 32];
+  return &slots[currentThread / 32 * 32];
 }
 
 char* dynamic_shared() { return dynamicShared.start(); }
 
-int run_grid(void (*call)(), dim3_ size, unsigned threads, unsigned sharedBytes, unsigned seed) {
+int run_grid(void (*call)(), dim3_ size, unsigned threadCount, unsigned sharedBytes, unsigned seed) {
   const TrapHandlers handlers;
   body = call;
   grid = size;
-  blockSize = {threads, 1, 1};
+  blockSize = {threadCount, 1, 1};
   failure = 0;
   randomState = seed | 1u;
   dynamicShared.bytes = sharedBytes;
-  threadCount = threads;
-  while (fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
   const uint64_t count = static_cast<uint64_t>(size.x) * size.y * size.z;
   const uint64_t first = random_below(count < 1u << 31 ? count : 1u << 31);
   for (uint64_t i = 0; i < count && !failure; i++) {
@@ -230,9 +274,15 @@ int run_grid(void (*call)(), dim3_ size, unsigned threads, unsigned sharedBytes,
     block = {static_cast<unsigned>(at % size.x), static_cast<unsigned>(at / size.x % size.y),
              static_cast<unsigned>(at / size.x / size.y)};
     std::memset(dynamicShared.start(), 0xff, sharedBytes);
-    run_block();
+    run_block(threadCount);
   }
-  if (failure) for (const auto& fiber : fibers) fiber->isEntered = false;
+  if (failure) {
+    idle.clear();
+    for (const auto& fiber : fibers) {
+      fiber->isEntered = false;
+      idle.push_back(fiber.get());
+    }
+  }
   return failure;
 }
 
