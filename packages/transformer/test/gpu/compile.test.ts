@@ -132,12 +132,12 @@ describe.skipIf(!cudaAvailable())('compiled on a GPU', () => {
     step.dispose();
   });
 
-  it("takes the host less than a thirtieth of the eager step's time a replay of the small model", () => {
+  it("takes the host less than a hundredth of the eager step's time a replay of the small model", () => {
     const eagerUs = hostTimeUs(stepOf('small', 'bfloat16'), 150, 50);
     const step = compiledStep('small', 'bfloat16');
     const replayUs = hostTimeUs(step, 1500, 500);
     console.log(`host time of a step: ${eagerUs.toFixed(0)} µs, of a replay: ${replayUs.toFixed(1)} µs`);
-    expect(replayUs).toBeLessThan(eagerUs / 30);
+    expect(replayUs).toBeLessThan(eagerUs / 100);
     step.dispose();
   });
 });
