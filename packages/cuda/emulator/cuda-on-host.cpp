@@ -38,7 +38,7 @@ struct Barrier {
 /** What GCC and Clang's own setjmp keeps: the compiler saves the registers that it needs, so that this is a few instructions. */
 using Place = void* [5];
 
-constexpr size_t kStackBytes = 128 * 1024;
+constexpr size_t kStackBytes = 160 * 1024;
 
 /**
  * A stack on which threads run, one after another, until one waits: that one keeps it until it has returned. To make its context
