@@ -39,7 +39,7 @@ export const studyCommand = defineCommand({
     fresh: {
       type: 'boolean',
       default: false,
-      describe: 'Measure cells again whose records are of another commit',
+      describe: 'Measure cells again whose records are of other code',
     },
     ...jsonFlag,
   },

@@ -25,13 +25,47 @@ export function stampBundle(folder: string): void {
   writeFileSync(join(folder, stampName), `${JSON.stringify(gitState())}\n`);
 }
 
+/** Tests, documents and records are none of it. */
+const measuredFiles = ['src', 'kernels', 'python'].map((folder) => `:(top,glob)packages/*/${folder}/**`);
+const dependencies = ':(top)pnpm-lock.yaml';
+
+/** By commit; null for none. */
+const sameCode = new Map<string | null, boolean>();
+
+/**
+ * Whether a record is of the code that is here: of its commit or, where that of this package is in the checkout, of one that differs in
+ * nothing that is measured.
+ */
+export function isOfThisCode(state: GitState | null): boolean {
+  const commit = state?.commit ?? null;
+  let isSame = sameCode.get(commit);
+  if (isSame === undefined) {
+    isSame = commit === (gitState()?.commit ?? null) || (commit !== null && differsInNothing(commit));
+    sameCode.set(commit, isSame);
+  }
+  return isSame;
+}
+
+/** A commit that is not in the checkout differs, and so does any where this package is in none. */
+function differsInNothing(commit: string): boolean {
+  return (
+    ifPossible(() => {
+      git('ls-files', '--error-unmatch', 'package.json');
+      git('diff', '--quiet', commit, 'HEAD', '--', ...measuredFiles, dependencies);
+      return true;
+    }) ?? false
+  );
+}
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, {
+    cwd: packageDirectory,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+}
+
 function ofCheckout(): GitState | null {
-  const git = (...args: string[]) =>
-    execFileSync('git', args, {
-      cwd: packageDirectory,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
   const stateOf = () => ({
     commit: git('rev-parse', 'HEAD').trim(),
     dirty: git('status', '--porcelain').trim() !== '',

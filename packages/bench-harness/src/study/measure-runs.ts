@@ -1,7 +1,7 @@
 import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import { prepareDevice, type PreparedDevice } from '../device/prepare-device.ts';
 import { ResultsFileError } from '../errors.ts';
-import { gitState } from '../records/git-state.ts';
+import { isOfThisCode } from '../records/git-state.ts';
 import type { CellRecord } from '../records/record.ts';
 import { runSweep, type SweepObserver } from '../runner/sweep.ts';
 import { askedSweep } from './asked-sweep.ts';
@@ -11,7 +11,7 @@ import { expectedCellMs, type PlannedRun } from './planned-runs.ts';
 export interface MeasureOptions {
   /** When measuring has to end, by `performance.now()`; Infinity for none. */
   readonly untilMs: number;
-  /** Whether records of another commit are measured again. */
+  /** Whether records of other code are measured again. */
   readonly fresh: boolean;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
@@ -68,7 +68,6 @@ async function measureRun(
   const prepared = devices.get(key) ?? (await prepareDevice(device, dtypes, { signal, onStatus }));
   if (prepared === null) return;
   devices.set(key, prepared);
-  const commit = gitState()?.commit;
   const records: CellRecord[] = [...planned.records];
   const outcome = await runSweep(benchmark as AnyBenchmark, {
     parameters: benchmark.parameters.parse(parameters(prepared.environment.device)),
@@ -81,7 +80,7 @@ async function measureRun(
         observer.cellFinished?.(record);
       },
     },
-    isCurrent: (record) => !fresh || record.environment.git?.commit === commit,
+    isCurrent: (record) => !fresh || isOfThisCode(record.environment.git),
     // Sweeps begin with their cheap cells: the next one takes as long as the last at least.
     hasTimeFor: () => {
       const lastMs = records.at(-1)?.durationMs ?? 0;

@@ -9,14 +9,14 @@ export function stateOf(runs: readonly PlannedRun[], fresh = false) {
   return {
     planned: cells.length,
     settled: cells.filter(({ isSettled }) => isSettled).length,
-    /** Of those, measured by another commit. */
+    /** Of those, measured by other code. */
     older: cells.filter(({ isSettled, isOlder }) => isSettled && isOlder).length,
     /** Expected for what is left. */
     leftMs: runs.reduce((sum, run) => sum + cellsLeft(run, fresh).length * expectedCellMs(run), 0),
   };
 }
 
-/** Warns of records of another commit, by their runs. */
+/** Warns of records of other code, by their runs. */
 export function olderNotes(runs: readonly PlannedRun[]): Note[] {
   const older = runs.flatMap((run) => {
     const count = run.cells.filter(({ isSettled, isOlder }) => isSettled && isOlder).length;

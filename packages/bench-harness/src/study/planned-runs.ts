@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import { UsageError } from '../errors.ts';
-import { gitState } from '../records/git-state.ts';
+import { isOfThisCode } from '../records/git-state.ts';
 import { canonicalJson, type JsonObject } from '../records/json.ts';
 import type { DeviceDescription } from '../records/environment.ts';
 import type { CellRecord } from '../records/record.ts';
@@ -26,7 +26,7 @@ export interface PlannedCell {
   readonly record: CellRecord | null;
   /** Whether it has an answer: a result, or that memory ran out. */
   readonly isSettled: boolean;
-  /** Whether the record is of another commit than this code. */
+  /** Whether the record is of other code than this. */
   readonly isOlder: boolean;
 }
 
@@ -102,14 +102,13 @@ function cellsOf(
   records: readonly CellRecord[],
 ): PlannedCell[] {
   const latest = new Map(records.map((record) => [canonicalJson(record.parameters), record]));
-  const commit = gitState()?.commit;
   const cells = new Map(benchmark.expand(parameters).map((cell) => [canonicalJson(cell), cell]));
   return [...cells].map(([key, cell]) => {
     const record = latest.get(key) ?? null;
     return {
       ...{ cell, record, name: benchmark.describe(cell) },
       isSettled: record?.status === 'ok' || record?.status === 'out-of-memory',
-      isOlder: record !== null && record.environment.git?.commit !== commit,
+      isOlder: record !== null && !isOfThisCode(record.environment.git),
     };
   });
 }
