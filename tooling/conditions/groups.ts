@@ -15,7 +15,7 @@ const updatedCopies =
 
 const testsOfUpdates = [
   'packages/tensor-core/test/compile/passes/merge-{gradient,projection}-conditions.test.ts',
-  'packages/optim/test/{update-conditions,update-by-products}.test.ts',
+  'packages/optim/test/{update-conditions,waiting-updates,update-by-products}.test.ts',
   'packages/tensor-core/test/compile/passes/carry-low-precision-copies.test.ts',
   'packages/optim/test/{clipped-updates,early-updates,low-precision-copies}.test.ts',
   'packages/optim/test/random-passes.test.ts',

@@ -229,21 +229,28 @@ describe('several weights', () => {
     expect(namesOf(steps(3), { multiprocessors: 0 })).toBe('adamwByProducts adamwByProducts adamwByProducts');
   });
 
-  it('of two dtypes do not share a launch', () => {
+  /** Each with operands of its own, made one after the other. */
+  const apart = (dtypeOf: (i: number) => 'bfloat16' | 'float16') => {
     const all = weights(3);
     const optimizer = new AdamW(all);
     warmUp(optimizer, all);
-    const fn = () =>
+    return () =>
       noGrad(() => {
         all.forEach((w, i) => {
-          const dtype = i === 1 ? 'float16' : 'bfloat16';
-          w.grad = keep(product(made([k, m], dtype), made([k, n], dtype)));
+          w.grad = keep(product(made([k, m], dtypeOf(i)), made([k, n], dtypeOf(i))));
         });
         optimizer.step();
         for (const w of all) w.grad = null;
         return [];
       });
-    const names = namesOf(fn).split(' ');
+  };
+
+  it('share a launch once the operands of the last are made', () => {
+    expect(namesOf(apart(() => 'bfloat16'))).toBe('adamwByProducts');
+  });
+
+  it('of two dtypes do not share a launch', () => {
+    const names = namesOf(apart((i) => (i === 1 ? 'float16' : 'bfloat16'))).split(' ');
     expect(names.filter((name) => name === 'adamwByProducts')).toHaveLength(3);
     expect(names).not.toContain('matmul');
   });

@@ -1,10 +1,13 @@
-import { type Tensor, exp, keep, mul, neg, softmax, zeros } from '@roofline/tensor-core';
+import { type Tensor, cast, empty, exp, keep, mul, neg, softmax, sum, zeros } from '@roofline/tensor-core';
 import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
+import type { Graph } from '../../tensor-core/src/compile/graph/graph.ts';
+import { carryLowPrecisionCopies } from '../../tensor-core/src/compile/passes/carry-low-precision-copies.ts';
 import { scaleInUpdate } from '../../tensor-core/src/compile/passes/scale-in-update.ts';
 import { updateEarly } from '../../tensor-core/src/compile/passes/update-early.ts';
 import { NotedOrder, tell } from '../../tensor-core/test/compile/ordered-effects-op.ts';
 import { namesAfter } from '../../tensor-core/test/compile/passes/names-after.ts';
+import { graphOf } from '../../tensor-core/test/compile/traced-graph.ts';
 import { SGD, clipGradientNorm } from '../src/index.ts';
 
 // What random programs do not meet: one condition of a pass that decides, on a GPU that calculates nothing.
@@ -15,6 +18,7 @@ describe('passes of updates, where one condition decides', () => {
   const [g1, g2, x] = [tensor(), tensor(), tensor()];
   const order = new NotedOrder();
   const optimizer = new SGD([w1, w2], { learningRate: 0.1 });
+  const apart = [w1, w2].map((w) => new SGD([w], { learningRate: 0.1 }));
   /** Gradients of both, 64 bytes each, and what comes before the step that they are for. */
   const step = (between: () => readonly Tensor[], first = () => neg(g1), second = () => neg(g2)) => {
     w1.grad = keep(first());
@@ -45,7 +49,38 @@ describe('passes of updates, where one condition decides', () => {
     it.each<[string, string, () => readonly Tensor[], number?]>([
       ['updates each behind its gradient', 'neg sgd neg sgd softmax', () => step(idle)],
       ['both together where they are as much as is wanted', 'neg neg sgd softmax', () => step(idle), 256],
-      ['none where they are less', 'neg neg softmax sgd', () => step(idle), 264],
+      ['none where they are less', 'neg neg softmax sgd', () => step(idle), 258],
+      [
+        'both together behind what is ready last, be it the gradient of the first',
+        'neg neg sgd softmax',
+        () => {
+          w2.grad = keep(neg(g2));
+          const last = neg(g1);
+          return step(
+            idle,
+            () => last,
+            () => w2.grad!,
+          );
+        },
+        256,
+      ],
+      [
+        'those of two optimizers behind the same call',
+        'neg neg mul sgd sgd softmax',
+        () => {
+          w1.grad = keep(neg(g1));
+          w2.grad = keep(neg(g2));
+          const made = [mul(w1.detach(), w2.detach()), ...idle()];
+          for (const each of apart) each.step();
+          for (const w of [w1, w2]) w.grad = null;
+          return made;
+        },
+      ],
+      [
+        'both together where both are ready at once',
+        'neg neg mul sgd softmax',
+        () => step(() => [mul(w1.detach(), w2.detach()), ...idle()]),
+      ],
       ['not what is ready only just before', 'neg sgd neg sgd', () => step(() => [])],
       [
         'not by gradients that are not made here',
@@ -117,8 +152,42 @@ describe('passes of updates, where one condition decides', () => {
         'neg tell tell sgd softmax exp neg sgd softmax',
         gathering('fast'),
       ],
+      [
+        'not before what says whether it is done',
+        'neg neg sum sgd softmax',
+        () => {
+          w1.grad = keep(neg(g1));
+          w2.grad = keep(neg(g2));
+          const skip = sum(x);
+          const made = idle();
+          optimizer.stepUnless(skip);
+          for (const w of [w1, w2]) w.grad = null;
+          return made;
+        },
+      ],
     ])('%s', (_, expected, fn, l2Bytes) => {
       expect(early(fn, l2Bytes)).toBe(expected);
+    });
+
+    it.each<[string, string, (low: Tensor) => Tensor]>([
+      ['a parameter', 'neg neg softmax mul sgd softmax', () => mul(w1.detach(), 2)],
+      ['a copy of one, which the update writes', 'neg neg softmax exp sgd softmax', (low) => exp(low)],
+    ])('leaves %s for who reads it before the step', (_, expected, read) => {
+      const carried = (graph: Graph) =>
+        updateEarly(carryLowPrecisionCopies(graph), { ...device.facts, l2Bytes: 256 });
+      const names = namesAfter(device, carried, () => {
+        const low = cast(w1, 'bfloat16');
+        return step(() => [softmax(low, -1), read(low), ...idle()]);
+      });
+      expect(names.filter((name) => name !== 'sgd_coefficients').join(' ')).toBe(expected);
+    });
+    const unmade = () => empty([4, 4], { device });
+    it.each<[string, () => readonly Tensor[]]>([
+      ['all is ready only just before', () => step(() => [])],
+      ['no call has made the gradients', () => step(idle, unmade, unmade)],
+    ])('leaves an update as it is where %s', (_, fn) => {
+      const { graph } = graphOf(fn);
+      expect(updateEarly(graph, { ...device.facts, l2Bytes: 256 }).calls).toEqual(graph.calls);
     });
   });
 
