@@ -75,6 +75,32 @@ describe('passes that fuse, where one condition decides', () => {
       });
       expect(found).toEqual(['fused_add_neg']);
     });
+    it('makes no kernel of what nobody needs', () => {
+      const found = names(fusePointwise, () => {
+        t.exp(t.neg(x));
+        return [t.softmax(y, -1)];
+      });
+      expect(found).toEqual(['softmax', 'neg', 'exp']);
+    });
+    it('keeps behind a group what writes, as one of two results, over what that reads in another layout', () => {
+      const both = t.defineOp<undefined>({
+        name: 'both',
+        autocast: 'none',
+        infer: ([a, b]) => [a!, b!],
+        cuda: { kind: 'pointwise', expressions: () => ['a + b', 'a * b'] },
+        cpu: { kind: 'host', run: () => {} },
+      });
+      const [a, b] = [tensor([8, 8]), tensor([8, 8])];
+      const found = (over: (own: Tensor) => Tensor) =>
+        names(fusePointwise, () => {
+          const [own, other] = [t.softmax(a, -1), t.softmax(b, -1)];
+          const read = t.neg(over(own));
+          t.noGrad(() => t.apply(both, [a, b], undefined, [other, own]));
+          return [read, own, other];
+        });
+      expect(found((own) => own)).toEqual(['softmax', 'softmax', 'fused_neg_both']);
+      expect(found((own) => t.transpose(own))).toEqual(['softmax', 'softmax', 'neg', 'both']);
+    });
     it('makes no kernel that calculates in less than its parts', () => {
       expect(names(fusePointwise, () => [t.cast(t.cast(x, 'float64'), 'float32')])).toEqual(['cast', 'cast']);
     });
@@ -146,6 +172,21 @@ describe('passes that fuse, where one condition decides', () => {
       ],
     ])('%s', (_, expected, fn) => {
       expect(names(fuseProloguesAndEpilogues, fn)).toEqual(expected);
+    });
+    it.each<[string, string[], (own: Tensor) => Tensor]>([
+      ['what the prologue reads', ['softmax', 'fused_mul_rmsNorm_add_'], (own) => own],
+      [
+        'not over a row of it that other rows are multiplied by',
+        ['softmax', 'fused_mul_rmsNorm', 'add_'],
+        (own) => t.select(own, 0, 0),
+      ],
+    ])('writes over %s', (_, expected, read) => {
+      const found = names(fuseProloguesAndEpilogues, () => {
+        const own = t.softmax(table, -1);
+        t.addInPlace(own, t.rmsNorm(t.mul(table, read(own)), weight));
+        return [own];
+      });
+      expect(found).toEqual(expected);
     });
     it('writes no table in which it looks rows up', () => {
       const found = names(fuseProloguesAndEpilogues, () => {

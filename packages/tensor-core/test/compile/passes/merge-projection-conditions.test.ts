@@ -29,6 +29,13 @@ describe('mergeProducts, where one condition decides', () => {
     const doubles = [tensor([8, 8], 'float64'), tensor([8, 8], 'float64')] as const;
     const cast = (i: 0 | 1) => t.cast(wide[i], low);
     const both = (a: Tensor, b: Tensor) => [t.silu(a), t.neg(b)];
+    const twice = t.defineOp<undefined>({
+      name: 'twice',
+      autocast: 'none',
+      infer: ([a, b]) => [a!, b!],
+      cuda: { kind: 'pointwise', expressions: () => ['2 * a', '2 * b'] },
+      cpu: { kind: 'host', run: () => {} },
+    });
     it.each<[string, number, () => readonly Tensor[]]>([
       ['are one product', 1, () => both(t.linear(x, cast(0)), t.linear(x, cast(1)))],
       [
@@ -97,6 +104,17 @@ describe('mergeProducts, where one condition decides', () => {
         () => {
           const [a, b] = [t.linear(x, cast(0)), t.linear(x, cast(1))];
           return [t.neg(t.view(t.slice(t.view(a, [32]), 0, 1, 25), [3, 8])), t.neg(b)];
+        },
+      ],
+      [
+        'not where one of two results is written across the ends of rows',
+        2,
+        () => {
+          const [a, b] = [t.linear(x, t.cast(higher, low)), t.linear(x, cast(1))];
+          const rows = t.view(t.slice(t.view(a, [64]), 0, 8, 56), [3, 16]);
+          const given = [tensor([3, 16]), tensor([3, 16])];
+          t.noGrad(() => t.apply(twice, given, undefined, [rows]));
+          return both(a, b);
         },
       ],
       [
