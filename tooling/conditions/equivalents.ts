@@ -194,16 +194,29 @@ export const equivalents: readonly Equivalent[] = [
     reason: 'Undefined is not more than anything either.',
   },
   {
-    file: 'passes/fuse-pointwise.ts',
-    source: 'outputs.length > 0 &&',
-    replacement: 'outputs.length >= 0',
-    reason: 'Every op has an output.',
+    file: 'passes/without-repeated-calls.ts',
+    source: 'dependsOnOperands(call) &&',
+    replacement: 'call.outputs.some(({ storage }) => this.#lessRead.has(storage))',
+    reason: 'Nothing else makes the same as a random call: of those that read it the first one stays.',
   },
   {
-    file: 'passes/fuse-pointwise.ts',
-    source: "op.cuda.kind === 'pointwise' &&",
-    replacement: "op.cuda.kind === 'pointwise' && live === null",
-    reason: 'Every op has an output.',
+    file: 'passes/without-repeated-calls.ts',
+    source:
+      "return this.#graph.storages[storage]!.source.kind === 'made' && this.#writers.get(storage) === 1;",
+    replacement: 'this.#writers.get(storage) === 1',
+    reason: 'Calls that write what is given make the same only where they write one storage, both of them.',
+  },
+  {
+    file: 'passes/without-repeated-calls.ts',
+    source: '({ storage }) => !this.#graph.kept.has(storage) && this.#lastUse(storage) < at,',
+    replacement: 'this.#lastUse(storage) <= at',
+    reason: 'A call does not read what makes the same as it does.',
+  },
+  {
+    file: 'passes/without-repeated-calls.ts',
+    source: 'const uses = [...this.#uses.get(to)!, ...this.#uses.get(storage)!.filter((use) => use !== at)];',
+    replacement: 'use === at',
+    reason: 'Calls before the dropped one are asked about, and see that a use is behind them either way.',
   },
   {
     file: 'passes/pair-calls.ts',

@@ -52,14 +52,9 @@ function storageOf(elements: number, { dtype }: Operand): GraphStorage {
   return { byteLength: elements * byteSize(dtype), dtype, source: { kind: 'made' } };
 }
 
-/** Whether an operand fills an intermediate storage. */
-export function fillsIntermediate(graph: Graph, operand: Operand): boolean {
-  return (
-    isIntermediate(graph, operand.storage) &&
-    operand.isContiguous &&
-    operand.offset === 0 &&
-    operand.byteLength === graph.storages[operand.storage]!.byteLength
-  );
+/** Whether a dense operand fills an intermediate storage. */
+export function fillsIntermediate(graph: Graph, { storage, byteLength }: Operand): boolean {
+  return isIntermediate(graph, storage) && byteLength === graph.storages[storage]!.byteLength;
 }
 
 /** Whether a matrix is a whole number of vectors, so that what follows it is aligned for them, too. */

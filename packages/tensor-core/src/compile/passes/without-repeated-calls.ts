@@ -55,7 +55,7 @@ class Repeats {
   /** Drops the call of a place if one of the `earlier` can serve in its place, or if only dropped calls read what it makes. */
   consider(at: number, earlier: readonly number[]): void {
     if (this.#isUnread(at)) return this.#drop(at);
-    if (earlier.length === 0 || this.#isKept(at) || !this.#fillsItsOwn(at)) return;
+    if (this.#isKept(at) || !this.#fillsItsOwn(at)) return;
     const able = earlier.filter((first) => this.#fillsItsOwn(first));
     const first =
       able.find((other) => this.#areThere(other, at)) ?? able.find((other) => this.#keep(other, at));
@@ -98,7 +98,6 @@ class Repeats {
       !op.mutates &&
       !castsParameter &&
       outputs.length > 0 &&
-      new Set(outputs.map(({ storage }) => storage)).size === outputs.length &&
       outputs.every(({ storage }) => this.#isMadeOnce(storage))
     );
   }
@@ -133,7 +132,7 @@ class Repeats {
       first: this.#lastUse(storage) + (this.#overwritten.has(storage) ? 0 : 1),
       last: at - 1,
     }));
-    return this.#room?.take(parts) ?? false;
+    return this.#room !== null && this.#room.take(parts);
   }
 
   #lastUse(storage: number): number {

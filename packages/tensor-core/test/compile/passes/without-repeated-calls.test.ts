@@ -109,6 +109,14 @@ describe('calls that repeat an earlier one', () => {
     expect(left(twice(() => t.neg(x)))).toEqual(['neg', 'cast', 'sub']);
   });
 
+  it('are left out though they are the first call, where what read them is left out', () => {
+    const twice = () => {
+      const [a, b] = [t.exp(x), t.exp(x)];
+      return [t.sub(t.neg(b), t.neg(a)), b];
+    };
+    expect(left(twice)).toEqual(['exp', 'neg', 'sub']);
+  });
+
   it('never are random ones', () => {
     const generator = new t.Generator(5);
     const draw = () => t.dropout(x, { p: 0.5, generator });
@@ -178,6 +186,26 @@ describe('calls that repeat an earlier one', () => {
       return [t.neg(x)];
     };
     expect(left(checks)).toEqual(['check', 'check', 'neg']);
+  });
+
+  it('are those of two results side by side', () => {
+    const both = t.defineOp<undefined>({
+      name: 'both',
+      autocast: 'none',
+      infer: ([a, b]) => [a!, b!],
+      cuda: { kind: 'pointwise', expressions: () => ['a', 'b'] },
+      cpu: {
+        kind: 'host',
+        run: (inputs, outputs) => outputs.forEach(({ data }, i) => data.set(inputs[i]!.data as never)),
+      },
+    });
+    const halves = (z: Tensor) => [t.slice(z, 0, 0, 2), t.slice(z, 0, 2)];
+    const joint = () => {
+      const z = t.empty([4, 6]);
+      t.noGrad(() => t.apply(both, halves(x), undefined, halves(z)));
+      return z;
+    };
+    expect(left(() => [t.sub(joint(), t.exp(joint()))])).toEqual(['both', 'exp', 'sub']);
   });
 
   it('are not those of several results one of which is returned', () => {
