@@ -53,6 +53,7 @@ const shapesOn = (device: Device): readonly Shape[] => [
   [7, 256],
   [3, 770],
   [4, 2560],
+  [3, 4096],
   [2100, 16],
   [4 * backwardBlocks(device) + 44, 768],
   [9, 17_001],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rowPlan } from '../../../src/ops/support/row-kernel.ts';
+import { type RegisterBudget, rowPlan, rowsAlone } from '../../../src/ops/support/row-kernel.ts';
 
 const columnCounts = [1, 2, 3, 8, 31, 33, 64, 255, 256, 768, 1000, 2560, 5003, 10000, 16384, 50257, 151936];
 
@@ -29,6 +29,14 @@ describe('rowPlan', () => {
   it('leaves few threads idle', () => {
     const { ROW_THREADS, ROW_VECTORS } = rowPlan('float32', 2560, 4).defines;
     expect(ROW_THREADS * ROW_VECTORS * 4).toBe(2560);
+  });
+
+  it('has half the threads for rows alone, which hold twice as much, as long as these are no fewer than a warp', () => {
+    const threadsOf = (columns: number, budget?: RegisterBudget) =>
+      rowPlan('float32', columns, 4, budget).defines.ROW_THREADS;
+    const lengths = [64, 512, 1024, 4096, 16384];
+    expect(lengths.map((columns) => threadsOf(columns))).toEqual([16, 32, 64, 256, 1024]);
+    expect(lengths.map((columns) => threadsOf(columns, rowsAlone))).toEqual([16, 32, 32, 128, 512]);
   });
 
   it('gives the same plan object for the same row', () => {
