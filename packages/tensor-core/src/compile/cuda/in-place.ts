@@ -16,7 +16,7 @@ export function takenOver(
   const placeOf = new Map(calls.map((call, place) => [call, place]));
   // A call beside this one may still read what it would overwrite.
   const mayRunBeside = (call: Call, other: Call) =>
-    other !== call && mayOverlap(branches, placeOf.get(call)!, placeOf.get(other)!);
+    mayOverlap(branches, placeOf.get(call)!, placeOf.get(other)!);
   const isMade = (storage: number) => storages[storage]!.source.kind === 'made';
   const over = new Map<number, number>();
   for (const call of calls) {
@@ -59,7 +59,6 @@ function operandsIn(operands: readonly Operand[], storage: number): Operand[] {
 /** Whether each element lies at the same place of its storage; a broadcast input has fewer of them. */
 function liesAlike(a: Operand, b: Operand): boolean {
   if (a.dtype !== b.dtype || a.offset !== b.offset || a.size !== b.size) return false;
-  return (
-    (a.isContiguous && b.isContiguous) || (sameShape(a.shape, b.shape) && sameShape(a.strides, b.strides))
-  );
+  // As many elements in the same steps are of the same shape.
+  return (a.isContiguous && b.isContiguous) || sameShape(a.strides, b.strides);
 }

@@ -22,6 +22,7 @@ import {
   sum,
   swiglu,
   transpose,
+  view,
 } from '../../../src/index.ts';
 import { partsOf } from '../../../src/compile/cuda/arena.ts';
 import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
@@ -34,6 +35,7 @@ const [rows, columns] = [16, 16];
 const bytes = rows * columns * 4;
 const x = ones([rows, columns]);
 const row = ones([1, columns]);
+const given = ones([rows, columns]);
 
 const traced = (fn: () => readonly Tensor[]) => graphOf(() => scope(() => noGrad(fn))).graph;
 
@@ -52,6 +54,12 @@ describe('the memory of an input that is no longer needed', () => {
     ['is taken over in a chain', () => [exp(exp(mul(x, 2)))], [null, 0, 0]],
     ['is taken over as a second operand', () => [mul(x, exp(x))], [null, 1]],
     ['is taken over once', () => [add(exp(x), mul(x, 2))], [null, null, 0]],
+    ['is taken over beside a broadcast operand', () => [add(row, exp(x))], [null, 1]],
+    [
+      'is taken over by a result of more dimensions',
+      () => [add(view(x, [1, rows, columns]), exp(x))],
+      [null, 1],
+    ],
   ])('%s', (_, fn, expected) => expect(inputsTakenOver(fn)).toEqual(expected));
 
   const again = (fn: (y: Tensor) => Tensor[]) => () => fn(exp(x));
@@ -62,6 +70,7 @@ describe('the memory of an input that is no longer needed', () => {
     ['its elements are wider', again((y) => [cast(y, 'float64')]), [null, null]],
     ['its elements are of another type', again((y) => [cast(y, 'int32')]), [null, null]],
     ['it is broadcast', () => [add(x, exp(row))], [null, null]],
+    ['only a row of it is broadcast', again((y) => [add(x, slice(y, 0, 0, 1))]), [null, null]],
     ['it is read in another order', again((y) => [exp(transpose(y))]), [null, null]],
     ['it is read in two orders', again((y) => [add(y, transpose(y))]), [null, null]],
     ['a part of it is read', again((y) => [exp(slice(y, 0, 0, 8))]), [null, null]],
@@ -73,6 +82,14 @@ describe('the memory of an input that is no longer needed', () => {
         return [y];
       }),
       [null, null, null],
+    ],
+    [
+      'what is written is given',
+      again((y) => {
+        copyInPlace(given, y);
+        return [];
+      }),
+      [null, null],
     ],
     [
       'a part is written',
@@ -113,6 +130,11 @@ describe('the memory of an input that is no longer needed', () => {
       1,
       joint((y, z) => copyInPlace(slice(z, 0, 8), slice(y, 0, 8))),
     ],
+    [
+      'columns of it are read, and the same ones written',
+      1,
+      joint((y, z) => copyInPlace(slice(z, 1, 8), slice(y, 1, 8))),
+    ],
     ['it is read twice', 0, again((y) => [mul(y, y)])],
     [
       'not where another part is written',
@@ -123,6 +145,12 @@ describe('the memory of an input that is no longer needed', () => {
       'not where its columns are written as rows',
       null,
       joint((y, z) => apply(pair, halves(transpose(y)), undefined, halves(z))),
+    ],
+    ['not where its rows are written as columns', null, joint((y, z) => copyInPlace(transpose(z), y))],
+    [
+      'not where one of two parts is written to the same place elsewhere',
+      null,
+      joint((y, z) => apply(pair, halves(y), undefined, [halves(z)[0], halves(empty([rows, columns]))[1]])),
     ],
     [
       'not where one of two parts is written elsewhere',
