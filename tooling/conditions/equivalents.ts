@@ -194,6 +194,19 @@ export const equivalents: readonly Equivalent[] = [
     reason: 'Undefined is not more than anything either.',
   },
   {
+    file: 'passes/update-early.ts',
+    source:
+      'const waiting = calls.findIndex((call, at) => at > next && !hasEffects(call) && readers.includes(call));',
+    replacement: 'at >= next',
+    reason: 'The next one has effects itself.',
+  },
+  {
+    file: 'passes/update-early.ts',
+    source: 'for (let at = place + 1; at < last; at++) {',
+    replacement: 'at <= last',
+    reason: 'The last place is given either way.',
+  },
+  {
     file: 'passes/without-repeated-calls.ts',
     source: 'dependsOnOperands(call) &&',
     replacement: 'call.outputs.some(({ storage }) => this.#lessRead.has(storage))',

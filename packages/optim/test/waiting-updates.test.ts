@@ -1,4 +1,15 @@
-import { type Tensor, apply, exp, keep, neg, noGrad, softmax, zeros } from '@roofline/tensor-core';
+import {
+  type Tensor,
+  apply,
+  applyOne,
+  defineOp,
+  exp,
+  keep,
+  neg,
+  noGrad,
+  softmax,
+  zeros,
+} from '@roofline/tensor-core';
 import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import type { Graph } from '../../tensor-core/src/compile/graph/graph.ts';
@@ -76,6 +87,24 @@ describe('what is updated at the step, in the order in which calls with effects 
   });
 });
 
+/** What takes the GPU as long as 128 bytes, and moves none. */
+const count = defineOp<undefined>({
+  name: 'count',
+  autocast: 'none',
+  infer: ([a]) => [a!],
+  cost: () => ({ flops: 128 * 200, bytesMoved: 0 }),
+  cuda: { kind: 'custom', launch: () => {} },
+});
+
+/** A gradient that comes in less than the time of 128 bytes, and three calls before somebody waits for what comes next. */
+const beside = (other: () => Tensor) =>
+  stepOf(1, ([first]) => {
+    first!.grad = keep(reduced(0, 'short'));
+    const gathered = tell(x, order, 'slow');
+    const others = [0, 1, 2].map(other);
+    return [...others, exp(gathered), exp(x)];
+  });
+
 describe('what is updated before the step, when what brings its gradient is done', () => {
   it.each<[string, string, () => readonly Tensor[]]>([
     [
@@ -132,15 +161,14 @@ describe('what is updated before the step, when what brings its gradient is done
       }),
     ],
     [
-      'or once other calls have taken twice its time',
+      'or once other calls have taken twice its time, by the bytes that they move',
       'neg tell tell softmax softmax sgd(0) softmax exp exp',
-      stepOf(1, ([first]) => {
-        first!.grad = keep(reduced(0, 'short'));
-        const gathered = tell(x, order, 'slow');
-        // 128 bytes each.
-        const others = [0, 1, 2].map(() => softmax(x, -1));
-        return [...others, exp(gathered), exp(x)];
-      }),
+      beside(() => softmax(x, -1)),
+    ],
+    [
+      'or by their arithmetic',
+      'neg tell tell count count sgd(0) count exp exp',
+      beside(() => applyOne(count, [x], undefined)),
     ],
   ])('%s', (_, expected, fn) => {
     expect(opsAfter(fn, 128)).toBe(expected);

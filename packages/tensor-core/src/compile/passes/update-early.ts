@@ -156,10 +156,10 @@ function bytesUpdated(tensors: readonly TensorUpdate[]): number {
  */
 function nextWithEffects({ graph: { calls }, uses }: Rewrite, place: number, end: number): number {
   const next = calls.findIndex((call, at) => at > place && hasEffects(call));
-  if (next < 0) return end;
+  if (next === -1) return end;
   const readers = calls[next]!.outputs.flatMap(({ storage }) => uses.get(storage)!);
   const waiting = calls.findIndex((call, at) => at > next && !hasEffects(call) && readers.includes(call));
-  if (waiting < 0 || waiting >= end) return next;
+  if (waiting === -1 || waiting >= end) return next;
   return enoughAfter(calls, place, waiting);
 }
 
