@@ -174,16 +174,25 @@ describe('passes that fuse, where one condition decides', () => {
       expect(names(fuseProloguesAndEpilogues, fn)).toEqual(expected);
     });
     it.each<[string, string[], (own: Tensor) => Tensor]>([
-      ['what the prologue reads', ['softmax', 'fused_mul_rmsNorm_add_'], (own) => own],
+      [
+        'what the prologue reads',
+        ['softmax', 'fused_mul_rmsNorm_add_'],
+        (own) => t.rmsNorm(t.mul(own, table), weight),
+      ],
       [
         'not over a row of it that other rows are multiplied by',
         ['softmax', 'fused_mul_rmsNorm', 'add_'],
-        (own) => t.select(own, 0, 0),
+        (own) => t.rmsNorm(t.mul(t.select(own, 0, 0), table), weight),
       ],
-    ])('writes over %s', (_, expected, read) => {
+      [
+        'not over a row of it that is the weight',
+        ['softmax', 'rmsNorm', 'add_'],
+        (own) => t.rmsNorm(table, t.select(own, 0, 0)),
+      ],
+    ])('writes over %s', (_, expected, normed) => {
       const found = names(fuseProloguesAndEpilogues, () => {
         const own = t.softmax(table, -1);
-        t.addInPlace(own, t.rmsNorm(t.mul(table, read(own)), weight));
+        t.addInPlace(own, normed(own));
         return [own];
       });
       expect(found).toEqual(expected);

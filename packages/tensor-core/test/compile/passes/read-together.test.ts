@@ -206,6 +206,8 @@ describe('readTogether', () => {
     const after = () => [...program(longer)(), large()];
     for (const fn of [before, after])
       expect(namesAfter(device, readTogether, fn)).not.toContain('fused_exp_mul');
+    const behind = () => [...program({ between: apart })(), large()];
+    expect(namesAfter(device, readTogether, behind)).toContain('fused_exp_mul');
   });
 });
 
