@@ -9,6 +9,7 @@ import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
 import type { Graph } from '../../../src/compile/graph/graph.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
+import { graphOf } from '../traced-graph.ts';
 import { namesAfter } from './names-after.ts';
 
 // What random programs do not meet: one condition of a pass that decides.
@@ -54,6 +55,32 @@ describe('passes that fuse, where one condition decides', () => {
 
   describe('fusePointwise', () => {
     const [x, y] = [tensor([4, 8]), tensor([4, 8])];
+    it('takes eight inputs, each of them once', () => {
+      const summands = Array.from({ length: 8 }, () => tensor([4, 8]));
+      const sumOf = (count: number) => () => {
+        const own = t.softmax(x, -1);
+        for (const summand of summands.slice(0, count)) t.addInPlace(own, summand);
+        return [own];
+      };
+      expect(names(fusePointwise, sumOf(7))).toHaveLength(2);
+      expect(names(fusePointwise, sumOf(8))).toHaveLength(3);
+      const { graph } = graphOf(() => [t.mul(t.add(t.mul(x, x), x), x)]);
+      expect(fusePointwise(graph).calls.map(({ inputs }) => inputs.length)).toEqual([1]);
+    });
+    it('keeps behind a group what writes anew what that has written', () => {
+      const fresh = t.defineOp<undefined>({
+        name: 'fresh',
+        autocast: 'none',
+        infer: ([a]) => [a!],
+        cuda: { kind: 'custom', launch: () => {} },
+      });
+      const found = names(fusePointwise, () => {
+        const total = t.neg(t.add(x, y));
+        t.noGrad(() => t.apply(fresh, [x], undefined, [total]));
+        return [total];
+      });
+      expect(found).toEqual(['fused_add_neg', 'fresh']);
+    });
     it('takes ten operands in all', () => {
       const summands = Array.from({ length: 5 }, () => tensor([4, 8]));
       expect(names(fusePointwise, () => [t.neg(summands.reduce((a, b) => t.add(a, b)))])).toHaveLength(1);

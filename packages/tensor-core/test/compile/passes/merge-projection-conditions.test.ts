@@ -118,6 +118,24 @@ describe('mergeProducts, where one condition decides', () => {
         },
       ],
       [
+        'of which others read some rows and columns, and of a weight, too',
+        1,
+        () => {
+          const w = cast(1);
+          const [a, b] = [t.linear(x, cast(0)), t.linear(x, w)];
+          const parts = [t.slice(b, 0, 1, 3), t.slice(b, 1, 2, 6), t.slice(t.slice(b, 0, 2, 4), 1, 4, 8)];
+          return [...both(a, b), ...parts.map((part) => t.exp(part)), t.exp(t.slice(w, 0, 3, 5))];
+        },
+      ],
+      [
+        'not where pairs are read across the ends of rows',
+        2,
+        () => {
+          const [a, b] = [t.linear(x, cast(0)), t.linear(x, cast(1))];
+          return [t.neg(t.view(t.slice(t.view(a, [32]), 0, 4, 28), [3, 4, 2])), t.neg(b)];
+        },
+      ],
+      [
         'not by a weight that is kept',
         2,
         () => {

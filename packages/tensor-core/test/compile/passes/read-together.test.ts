@@ -58,6 +58,7 @@ describe('readTogether', () => {
   };
   it.each<[string, Parts, string]>([
     ['what the first makes is needed after the second', { between: apart }, 'fused_exp_mul'],
+    ['nothing lies between', { between: (s) => ({ kept: [s], ds: dy }) }, 'fused_exp_mul'],
     ['the operands are bfloat16', low('bfloat16'), 'fused_exp_mul'],
     ['the operands are float16', low('float16'), 'fused_exp_mul'],
     [
