@@ -161,6 +161,13 @@ describe('the memory of an input that is no longer needed', () => {
     expect(inputsTakenOver(fn).at(-1)).toBe(expected),
   );
 
+  it('is taken over by one of two results', () => {
+    const over = takenOver(traced(() => apply(pair, [exp(x), x], undefined)));
+    expect(over.size).toBe(1);
+    const both = takenOver(traced(() => apply(pair, [exp(x), mul(x, 2)], undefined)));
+    expect(new Set(both.values()).size).toBe(2);
+  });
+
   it('is one part of the arena with what takes it over', () => {
     const graph = traced(() => [exp(exp(exp(mul(x, 2))))]);
     expect(partsOf(graph)).toEqual([
