@@ -194,6 +194,13 @@ export const equivalents: readonly Equivalent[] = [
     reason: 'Undefined is not more than anything either.',
   },
   {
+    file: 'passes/joint-storage.ts',
+    source:
+      'return isIntermediate(graph, storage) && isDense && byteLength === graph.storages[storage]!.byteLength;',
+    replacement: 'isIntermediate(graph, storage) && byteLength === graph.storages[storage]!.byteLength',
+    reason: 'Of what is asked about, nothing writes in other layouts yet (writesStrided).',
+  },
+  {
     file: 'passes/update-early.ts',
     source:
       'const waiting = calls.findIndex((call, at) => at > next && !hasEffects(call) && readers.includes(call));',

@@ -59,6 +59,6 @@ function operandsIn(operands: readonly Operand[], storage: number): Operand[] {
 /** Whether each element lies at the same place of its storage; a broadcast input has fewer of them. */
 function liesAlike(a: Operand, b: Operand): boolean {
   if (a.dtype !== b.dtype || a.offset !== b.offset || a.size !== b.size) return false;
-  // As many elements in the same steps are of the same shape.
+  // An input of as many elements as the results is not broadcast, and of their shape.
   return (a.isContiguous && b.isContiguous) || sameShape(a.strides, b.strides);
 }

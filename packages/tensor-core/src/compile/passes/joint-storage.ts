@@ -52,9 +52,12 @@ function storageOf(elements: number, { dtype }: Operand): GraphStorage {
   return { byteLength: elements * byteSize(dtype), dtype, source: { kind: 'made' } };
 }
 
-/** Whether a dense operand fills an intermediate storage. */
-export function fillsIntermediate(graph: Graph, { storage, byteLength }: Operand): boolean {
-  return isIntermediate(graph, storage) && byteLength === graph.storages[storage]!.byteLength;
+/** Whether an operand fills an intermediate storage, in order: folded copies write it in other layouts, too. */
+export function fillsIntermediate(
+  graph: Graph,
+  { storage, isContiguous: isDense, byteLength }: Operand,
+): boolean {
+  return isIntermediate(graph, storage) && isDense && byteLength === graph.storages[storage]!.byteLength;
 }
 
 /** Whether a matrix is a whole number of vectors, so that what follows it is aligned for them, too. */
