@@ -28,7 +28,7 @@ export function gpuCounts(asked: number): number[] {
   return [...new Set([...powers, asked])].sort((a, b) => a - b);
 }
 
-/** The most devices, of powers of two, whose communication takes no longer than forward and backward; null for none. */
+/** The most devices, of powers of two and as many as asked for, whose communication takes no longer than forward and backward; null for none. */
 export function mostGpus(
   planner: Planner,
   layout: Layout,

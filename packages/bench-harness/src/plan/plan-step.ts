@@ -4,7 +4,7 @@ import { ranksOf, type Layout } from './layout.ts';
 import { collectiveMs, spanOf, type Links } from './links.ts';
 import { interferenceOf, type Machine } from './machine.ts';
 import { memoryOf } from './memory.ts';
-import { parameterUnits, type StepSetting, withCopies } from './setting.ts';
+import { parameterUnits, type StepSetting, tensorsOf, withCopies } from './setting.ts';
 import { stepWork, wholeStepWork } from './step-work.ts';
 import { trafficOf, type Reduction, type Traffic } from './traffic.ts';
 
@@ -79,6 +79,7 @@ export function planStep(
   const memory = memoryOf(
     layout,
     setting,
+    // Gradients that are reduced one by one have no buckets that stay.
     reduction && ranksOf(layout) > 1 && reduction.calls < tensorsOf(setting),
   );
   const peakFlops = machine.ceilings.matmulFlopsPerSecond[setting.dtype]!;
@@ -89,9 +90,6 @@ export function planStep(
     isBoundByComputation: communicationMs <= forwardMs + backwardMs,
   };
 }
-
-/** Parameters one by one: their gradients have no buckets that stay. */
-const tensorsOf = ({ shape }: StepSetting) => 9 * shape.layers + 3;
 
 function timed(traffic: Traffic, layout: Layout, links: Links): TimedTraffic {
   const { op, bytes, calls, axis } = traffic;

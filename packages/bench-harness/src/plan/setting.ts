@@ -42,6 +42,13 @@ export function parameterUnits({ shape, context }: Pick<StepSetting, 'shape' | '
   return { ...units, layers, total: embedding + layers * layer + head };
 }
 
+/** How many tensors a model's parameters are. */
+export function tensorsOf({ shape, context }: Pick<StepSetting, 'shape' | 'context'>): number {
+  const names = [...shapesWithOneLayer(shape, context)].map(([name]) => name);
+  const ofLayer = names.filter((name) => name.startsWith('layers.')).length;
+  return names.length + (shape.layers - 1) * ofLayer;
+}
+
 /** Features of a token in a layer. */
 export function layerWidths(shape: ModelShape) {
   const shapes = new Map(shapesWithOneLayer(shape, 1));

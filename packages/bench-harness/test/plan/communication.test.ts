@@ -1,17 +1,22 @@
+import { defaultBucketBytes } from '@roofline/collectives';
 import { describe, expect, it } from 'vitest';
 import {
-  batchObstacle,
+  type Axis,
+  dataParallel,
+  fullySharded,
+  hybridSharded,
+  type Layout,
   layoutsOf,
-  obstacleOf,
-  resized,
   sequencesDivided,
   shardedTensor,
   tensorParallel,
+  zero1,
 } from '../../src/plan/layout.ts';
 import { collectiveMs, spanOf } from '../../src/plan/links.ts';
 import { linkFits } from '../../src/plan/machine.ts';
 import { planStep, plannerOf, type StepPlan } from '../../src/plan/plan-step.ts';
-import { parameters, setting, toyLinks, toyMachine } from './toy-machine.ts';
+import { trafficOf } from '../../src/plan/traffic.ts';
+import { parameters, setting, shape, toyLinks, toyMachine } from './toy-machine.ts';
 
 const layoutNamed = (name: string, gpus: number, perNode = 8) =>
   layoutsOf(gpus, perNode).find((layout) => layout.name === name)!;
@@ -49,6 +54,22 @@ describe('a collective', () => {
     expect(fit!.latencyMs).toBeCloseTo(0.01, 10);
     expect(fit!.busOfOp.allreduce! / 1e9).toBeCloseTo(100, 6);
   });
+
+  it('takes what was measured of the most ranks that are not more than its own, else of the fewest', () => {
+    const measured = [8, 2, 4].flatMap((ranks) =>
+      toyMachine.collectives.map((call) => ({ ...call, ranks, timeMs: ranks * call.timeMs })),
+    );
+    const inside = linkFits({ ...toyMachine, collectives: measured });
+    expect(inside.map(({ ranks }) => ranks)).toEqual([2, 4, 8]);
+    const links = { ...toyLinks, inside, outsideBytesPerSecond: null };
+    const latencyOf = (ranks: number, of = links) =>
+      collectiveMs('allreduce', 0, { ranks, perNode: ranks }, of) / Math.log2(ranks);
+    const perDoubling = inside.map(({ latencyMs, ranks }) => latencyMs / Math.log2(ranks));
+    expect([2, 3, 4, 7, 8, 64].map((ranks) => latencyOf(ranks))).toEqual(
+      [0, 0, 1, 1, 2, 2].map((place) => expect.closeTo(perDoubling[place]!, 12)),
+    );
+    expect(latencyOf(2, { ...links, inside: inside.slice(1) })).toBeCloseTo(perDoubling[1]!, 12);
+  });
 });
 
 it('neighbours are tensor parallel, then come those that shard, then replicas', () => {
@@ -61,62 +82,13 @@ it('neighbours are tensor parallel, then come those that shard, then replicas', 
   const hybrid = layoutNamed('hybrid sharded', 64);
   expect(spanOf(hybrid, 'shard', toyLinks)).toEqual({ ranks: 8, perNode: 8 });
   expect(spanOf(hybrid, 'replicate', toyLinks)).toEqual({ ranks: 8, perNode: 1 });
+  // Three and three have room in a node of eight.
+  expect(spanOf(shardedTensor(4, 3), 'shard', toyLinks)).toEqual({ ranks: 4, perNode: 2 });
+  const ringOfPairs = { ...sequencesDivided(8), tensor: 2 };
+  expect(spanOf(ringOfPairs, 'context', toyLinks)).toEqual({ ranks: 8, perNode: 4 });
+  // A node does not hold all that shard: of a replica's ranks none has another beside it.
+  expect(spanOf(hybridSharded(4, 16), 'replicate', toyLinks)).toEqual({ ranks: 4, perNode: 1 });
 });
-
-it('a layout grows along the axis that is divided over all devices', () => {
-  expect(resized(layoutNamed('hybrid sharded', 64), 128)).toMatchObject({ replicate: 16, shard: 8 });
-  expect(resized(layoutNamed('hybrid sharded', 64), 4)).toBeNull();
-  expect(resized(layoutNamed('sharded × tensor 2', 64), 8)).toMatchObject({ shard: 4, tensor: 2 });
-  expect(resized(layoutNamed('tensor parallel', 4), 2)).toMatchObject({ tensor: 2 });
-  expect(resized(layoutNamed('sharded, sequences divided', 4), 16)).toMatchObject({ shard: 16, context: 16 });
-  expect(resized(layoutNamed('sharded, sequences over 4', 64), 128)).toMatchObject({
-    ...{ shard: 128, context: 4 },
-  });
-  expect(resized(layoutNamed('sharded, sequences over 4', 64), 2)).toBeNull();
-});
-
-describe('a layout is impossible', () => {
-  const grouped = { ...setting, shape: { ...setting.shape, heads: 24, keyValueHeads: 6 } };
-
-  it('where neither heads of keys divide the ranks nor ranks the heads', () => {
-    expect([2, 3, 6, 12, 24].map((ranks) => obstacleOf(tensorParallel(ranks), evenly(grouped)))).toEqual(
-      Array.from({ length: 5 }, () => null),
-    );
-    expect(obstacleOf(tensorParallel(4), evenly(grouped))).toBe(
-      '6 heads of keys and values cannot be divided by 4, nor 4 by them',
-    );
-    expect(obstacleOf(tensorParallel(48), evenly(grouped))).toBe('24 heads cannot be divided by 48');
-  });
-
-  it('where sequences are not two chunks for each rank, or have windows', () => {
-    expect(obstacleOf(sequencesDivided(4), setting)).toBeNull();
-    expect(obstacleOf(sequencesDivided(8), setting)).toBe(
-      'sequences of 8 tokens cannot be divided by 16, two chunks for each of 8',
-    );
-    const windows = (slidingWindow: number) => ({ ...setting, shape: { ...setting.shape, slidingWindow } });
-    expect(obstacleOf(sequencesDivided(2), windows(8))).toBeNull();
-    expect(obstacleOf(sequencesDivided(2), windows(7))).toBe(
-      'a sliding window of 7 is shorter than the context of 8, and the ring knows none',
-    );
-    expect(obstacleOf(layoutNamed('fully sharded', 2), { ...windows(7), context: 9 })).toBeNull();
-  });
-
-  it('where there are fewer sequences than groups of ranks that share them', () => {
-    const one = { ...setting, batch: 1 / 6 };
-    expect(batchObstacle(sequencesDivided(6), one)).toBeNull();
-    expect(batchObstacle(tensorParallel(6), one)).toBeNull();
-    expect(batchObstacle(sequencesDivided(6, 2), one)).toBe('1 whole sequence cannot be divided by 3');
-    expect(batchObstacle(shardedTensor(3, 2), { batch: 2 / 6 })).toBe(
-      '2 whole sequences cannot be divided by 3',
-    );
-    expect(batchObstacle(shardedTensor(3, 2), { batch: 0.5 })).toBeNull();
-  });
-});
-
-/** With a vocabulary and a feed-forward width that up to 48 ranks divide. */
-function evenly(grouped: typeof setting): typeof setting {
-  return { ...grouped, shape: { ...grouped.shape, vocabularySize: 480, feedForwardDimension: 96 } };
-}
 
 describe('the bytes that a rank sends', () => {
   const [n, ring] = [4, 3 / 4];
@@ -128,7 +100,11 @@ describe('the bytes that a rank sends', () => {
     ['ZeRO-1', 2 * ring * 4 + 4],
     // Gathered twice in bfloat16, reduced and scattered once in float32.
     ['fully sharded', ring * (2 + 2 + 4)],
-  ])('of %s, for each parameter', (name, bytes) => expect(sent(plan(name, n))).toBeCloseTo(bytes, 10));
+    // Among two that share parameters, and the half of a replica's gradients between two of these.
+    ['hybrid sharded', (1 / 2) * (2 + 2 + 4) + (2 * (1 / 2) * 4) / 2],
+  ])('of %s, for each parameter', (name, bytes) =>
+    expect(sent(planStep(planner, layoutNamed(name, n, 2), setting))).toBeCloseTo(bytes, 10),
+  );
 
   it('of tensor parallelism are activations: four gathers and scatters for each half of a layer, and sums of a row of numbers', () => {
     const activations = 4 * 2 * 8 * 16 * 2;
@@ -137,6 +113,63 @@ describe('the bytes that a rank sends', () => {
       ring * (activations * (4 * 2 * 2 + 2 + 2 * 2) + 2 * 4 * (3 * 4 * 2 * 8 + 5 * 16)),
       6,
     );
+  });
+});
+
+describe('the calls of a step', () => {
+  const callsOf =
+    (layout: Layout, asked = setting) =>
+    (axis: Axis) =>
+      trafficOf(layout, asked).filter((each) => each.axis === axis);
+
+  it('of sharded parameters are two gathers and one reduction a unit: the embedding, each layer, and the head', () => {
+    const calls = callsOf(fullySharded(4))('shard').map((each) => [each.op, each.phase, each.calls]);
+    const units = (count: number) => [
+      ['allgather', 'forward', count],
+      ['allgather', 'backward', count],
+      ['reducescatter', 'backward', count],
+    ];
+    expect(calls).toEqual([...units(2), ...units(2)]);
+  });
+
+  it('of replicas are the buckets of DistributedDataParallel, the last of which need not be full', () => {
+    const bucket = defaultBucketBytes(0);
+    // So many layers of 2592 parameters that less than a bucket is left of the third.
+    const deep = { ...setting, shape: { ...shape, layers: 5500 } };
+    const [gradients] = callsOf(dataParallel(2), deep)('replicate');
+    const bytes = 4 * (parameters + 5498 * 2592);
+    expect(bytes / bucket).toBeGreaterThan(2);
+    expect(bytes / bucket).toBeLessThan(2.5);
+    expect(gradients).toMatchObject({ calls: 3, bytes: bytes / 3, hides: true });
+  });
+
+  it('carry the keys that tensor parallel ranks share once for each of them', () => {
+    const grouped = { ...setting, shape: { ...shape, keyValueHeads: 2 } };
+    const layout = { ...shardedTensor(2, 4), replicate: 2 };
+    for (const axis of ['shard', 'replicate'] as const)
+      expect(callsOf(layout, grouped)(axis)).toEqual(callsOf(layout)(axis));
+  });
+
+  it('of divided layers wait for one another, but for the sums of the gradients of norms', () => {
+    const calls = callsOf(tensorParallel(4))('tensor').map(({ what, op, hides }) => `${what} ${op} ${hides}`);
+    const hidden = calls.filter((call) => call.endsWith('true'));
+    expect(hidden).toEqual(['gradients allreduce true']);
+    expect(calls.length).toBeGreaterThan(4);
+  });
+
+  it('sum the gradients of shared keys in the dtype that they have until they are reduced', () => {
+    const grouped = { ...setting, shape: { ...shape, keyValueHeads: 2 } };
+    const ofKeys = (layout: Layout, asked = grouped) =>
+      callsOf(
+        layout,
+        asked,
+      )('tensor').flatMap(({ what, calls, bytes, hides }) =>
+        what === 'gradients' && calls === 2 ? [[bytes / (8 * 16), hides]] : [],
+      );
+    const twice = (bytes: number) => [0, 1].map(() => [bytes, true]);
+    expect(ofKeys(tensorParallel(4))).toEqual(twice(4));
+    expect(ofKeys(shardedTensor(2, 4))).toEqual(twice(2));
+    expect(ofKeys(shardedTensor(2, 4), { ...grouped, dtype: 'float32' })).toEqual(twice(4));
   });
 });
 
@@ -189,6 +222,42 @@ describe('a ring of keys and values', () => {
     const { forward, backward } = slow.computation.attentionMs;
     expect(forward).toBeGreaterThan(0);
     expect(slow.exposedMs).toBeCloseTo(slow.open + slow.hidden - 0.75 * forward - backward, 3);
+  });
+});
+
+describe('a step', () => {
+  const stepOf = (layout: Layout, changed: Partial<typeof planner> = {}) =>
+    planStep({ ...planner, ...changed }, layout, setting);
+  const alone = stepOf(dataParallel(4));
+
+  it.each([
+    ['ZeRO-1', zero1(4)],
+    ['shards', fullySharded(4)],
+    ['divided layers', tensorParallel(4)],
+    ['both of these', shardedTensor(2, 2)],
+  ])('updates what a rank has of the moments alone: %s', (_, layout) => {
+    const { optimizerMs } = stepOf(layout).computation;
+    expect(optimizerMs / alone.computation.optimizerMs).toBeCloseTo(1 / 4, 12);
+  });
+
+  it('is bound by computation while its communication takes no longer than forward and backward', () => {
+    const { forwardMs, backwardMs, optimizerMs } = alone.computation;
+    const isBound = (communicationMs: number) => {
+      const inside = [{ ranks: 2, latencyMs: 0, busBytesPerSecond: 1, busOfOp: {} }];
+      const atOne = stepOf(dataParallel(4), { links: { ...toyLinks, inside } }).communicationMs;
+      inside[0]!.busBytesPerSecond = atOne / communicationMs;
+      const step = stepOf(dataParallel(4), { links: { ...toyLinks, inside } });
+      expect(step.communicationMs).toBeCloseTo(communicationMs, 9);
+      return step.isBoundByComputation;
+    };
+    const passMs = forwardMs + backwardMs;
+    expect([0.999 * passMs, passMs + optimizerMs / 2].map(isBound)).toEqual([true, false]);
+  });
+
+  it('fits where its peak is all of the memory', () => {
+    const fits = (memoryBytes: number) =>
+      stepOf(dataParallel(4), { machine: { ...toyMachine, memoryBytes } }).fits;
+    expect([0, 1].map((less) => fits(alone.memory.peak - less))).toEqual([true, false]);
   });
 });
 

@@ -1,10 +1,12 @@
+import { parameterShapes } from '@roofline/transformer';
 import { describe, expect, it } from 'vitest';
-import { layoutsOf, ranksOf, sequencesDivided, tensorParallel } from '../../src/plan/layout.ts';
+import { dataParallel, layoutsOf, ranksOf, sequencesDivided, tensorParallel } from '../../src/plan/layout.ts';
 import { memoryOf } from '../../src/plan/memory.ts';
+import { planStep, plannerOf } from '../../src/plan/plan-step.ts';
 import { parameterUnits } from '../../src/plan/setting.ts';
 import { wholeStepWork } from '../../src/plan/step-work.ts';
 import { families } from '../../../transformer/test/model/families.ts';
-import { parameters, setting, shape } from './toy-machine.ts';
+import { parameters, setting, shape, toyLinks, toyMachine } from './toy-machine.ts';
 
 const layoutNamed = (name: string, gpus: number, perNode = gpus) =>
   layoutsOf(gpus, perNode).find((layout) => layout.name === name)!;
@@ -21,6 +23,27 @@ it('counts parameters and FLOPs as the model does', async () => {
     expect(wholeStepWork(step).modelFlops).toBe(costOf(held, { batch: 2, context }).stepFlops);
   }
 });
+
+it.each(Object.entries(families))(
+  'gradients of replicas stay in buckets, and not where each parameter has a call of its own: %s',
+  (_, { contextLength: __, ...model }) => {
+    const asked = { ...setting, shape: model, dtype: 'float32' } as const;
+    const machine = {
+      ...toyMachine,
+      ceilings: { ...toyMachine.ceilings, matmulFlopsPerSecond: { float32: 1 } },
+    };
+    const planner = plannerOf(machine, toyLinks, { perLayerMs: 0, overFloor: 1, steps: 1 });
+    const peakOf = (ranks: number, calls: number) =>
+      planStep(planner, dataParallel(ranks), asked, { calls, hides: false }).memory.peak;
+    const tensors = [...parameterShapes({ ...model, contextLength: setting.context })].length;
+    const { weights, moments, activations, logits, gradients } = memoryOf(dataParallel(2), asked);
+    const passing = activations + logits;
+    expect(peakOf(2, tensors)).toBe(weights + moments + Math.max(gradients, passing));
+    expect(peakOf(2, tensors - 1)).toBe(weights + moments + gradients + passing);
+    // One rank alone reduces nothing.
+    expect(peakOf(1, 1)).toBe(peakOf(2, tensors));
+  },
+);
 
 describe("ZeRO's formulas, of four ranks", () => {
   const held = (name: string, execution: 'eager' | 'compiled' = 'eager') =>

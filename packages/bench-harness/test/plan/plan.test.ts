@@ -2,7 +2,9 @@ import { renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/errors.ts';
 import { besideMeasured } from '../../src/plan/beside-measured.ts';
-import { leastTokens, mostGpus, planAt } from '../../src/plan/bound.ts';
+import { gpuCounts, leastTokens, MOST_GPUS, mostGpus, planAt, type Scaling } from '../../src/plan/bound.ts';
+import { dataParallel, fullySharded, type Layout, tensorParallel } from '../../src/plan/layout.ts';
+import { plannerOf } from '../../src/plan/plan-step.ts';
 import { shippedMachine } from '../../src/plan/machine.ts';
 import { planOf, possibleLayouts, type PlanRequest } from '../../src/plan/plan.ts';
 import { planReport } from '../../src/plan/report/plan-report.ts';
@@ -112,6 +114,42 @@ describe('how far computation is the bound', () => {
     };
     expect(excess(least)).toBeGreaterThanOrEqual(0);
     expect(excess(least - 1)).toBeLessThan(0);
+  });
+
+  it('is no number of tokens where these do not decide: nothing is sent, or as much more as is calculated', () => {
+    const machine = {
+      ...toyMachine,
+      ceilings: { ...toyMachine.ceilings, matmulFlopsPerSecond: { float32: 1e12 } },
+    };
+    const inside = [{ ranks: 2, latencyMs: 0, busBytesPerSecond: 1e6, busOfOp: {} }];
+    const links = { inside, perNode: 8, outsideBytesPerSecond: null };
+    // In float32 nothing is cast: without tokens nothing is calculated either.
+    const planner = plannerOf(machine, links, { perLayerMs: 0, overFloor: 1, steps: 1 });
+    const least = (layout: Layout) => leastTokens(planner, layout, { ...setting, dtype: 'float32' });
+    expect([dataParallel(1), tensorParallel(2)].map(least)).toEqual([null, null]);
+    expect(least(dataParallel(2))).toBeGreaterThan(1);
+  });
+
+  it('is asked of the powers of two, and of the devices that a plan is for', () => {
+    const powers = Array.from({ length: 15 }, (_, i) => 2 ** i);
+    expect(powers.at(-1)).toBe(MOST_GPUS);
+    expect(gpuCounts(64)).toEqual(powers);
+    expect(gpuCounts(12)).toEqual([1, 2, 4, 8, 12, ...powers.slice(4)]);
+    expect(gpuCounts(20_000)).toEqual([...powers, 20_000]);
+  });
+
+  it('has as many sequences in all, or for each device', () => {
+    const stepOf = (gpus: number, scaling: Scaling) =>
+      planAt(plan.planner, fullySharded(64), { ...setting, batch: 8 }, gpus, scaling)!;
+    const [each, all] = [stepOf(256, 'batch of each'), stepOf(256, 'batch of all')];
+    expect(all.memory.logits).toBe(each.memory.logits / 4);
+    expect(stepOf(64, 'batch of all')).toEqual(stepOf(64, 'batch of each'));
+  });
+
+  it('is no step where the model cannot be divided so', () => {
+    const at = (gpus: number) => planAt(plan.planner, tensorParallel(2), setting, gpus, 'batch of each');
+    expect(at(4)).not.toBeNull();
+    expect(at(8)).toBeNull();
   });
 
   it('is counted in devices too: with twice as many there is too little for each', () => {

@@ -59,6 +59,20 @@ it.each([
   },
 );
 
+it.each(['block', 'attention-kept'] as const)(
+  'divided layers that are made again gather and scatter as planned: %s, eager and compiled',
+  async (recompute) => {
+    for (const execution of ['eager', 'compiled'] as const) {
+      const cell = cellOf('small', {
+        ...{ ...small, shape: { ...shape, layers: 3 }, mode: 'tensor', worldSize: 2 },
+        ...{ execution, recompute },
+      });
+      const { bucketBytes } = await plannedStep(cell, 1, dividedModel);
+      expect([...bucketBytes].toSorted(ascending)).toEqual(callsOf(trafficOf(tensorParallel(2), cell)));
+    }
+  },
+);
+
 /** As `roofline ddp --mode tensor` has it, but over a group that makes no other ones. */
 const dividedModel: NonNullable<Parameters<typeof plannedStep>[2]> = (
   cell: DdpCell,
