@@ -79,9 +79,12 @@ const table: HostileTable = {
   'DistributedDataParallel#step=': { args: () => [parallel(), 3], legal: { 1: 'null 5' } },
   'DistributedDataParallel#dispose': exempt('takes nothing'),
   'new ShardedOptimizer': {
-    args: () => [[ones([2])], SGD, group(), { learningRate: 0.1 }],
+    args: () => [[ones([2])], SGD, group(), { learningRate: 0.1 }, { bucketBytes: 5 }],
     named: 'ShardedOptimizer|SGD',
-    legal: { '3': 'undefined {}', '3.learningRate': 'undefined 5' },
+    legal: {
+      ...{ '3': 'undefined {}', '3.learningRate': 'undefined 5' },
+      ...{ '4': 'undefined {}', '4.bucketBytes': 'undefined 5' },
+    },
   },
   'ShardedOptimizer#learningRate=': {
     args: () => [sharded(), 0.1],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/errors.ts';
 import { calibrate, computationTimes } from '../../src/plan/computation.ts';
+import { interferenceOf } from '../../src/plan/machine.ts';
 import { stepWork, wholeStepWork } from '../../src/plan/step-work.ts';
 import { withCopies } from '../../src/plan/setting.ts';
 import { measuredStep, parameters, setting, toyMachine } from './toy-machine.ts';
@@ -44,6 +45,40 @@ describe('the work of a step', () => {
     expect(block.modelFlops).toBe(none.modelFlops);
   });
 
+  it('moves what is recomputed again, and scores of plain attention that are', () => {
+    const of = (changes: Partial<typeof setting>) =>
+      stepWork({ ...setting, ...changes }, { cast: 0, updated: 0 });
+    const ofLayer = 2 * tokens * layers * (12 * d + 3 * ff);
+    for (const recompute of ['block', 'attention-kept'] as const)
+      expect(of({ recompute }).backward.bytes - of({}).backward.bytes).toBe(ofLayer);
+    const scores = 2 * tokens * layers * 4 * context;
+    const plain = of({ attention: 'plain' });
+    expect(plain.forward.bytes - of({}).forward.bytes).toBe(4 * scores);
+    expect(plain.backward.bytes - of({}).backward.bytes).toBe(6 * scores);
+    const again = (recompute: 'block' | 'attention-kept') =>
+      of({ attention: 'plain', recompute }).backward.flops - plain.backward.flops;
+    expect([again('block'), again('attention-kept')]).toEqual([layerFlops + 2 * attended, layerFlops]);
+  });
+
+  it('has two products of GELU, no turned queries of learned positions, and norms of queries and keys', () => {
+    const bytesOf = (changes: Partial<typeof setting.shape>) => {
+      const work = stepWork({ ...setting, shape: { ...setting.shape, ...changes } }, { cast: 0, updated: 0 });
+      return [work.forward, work.backward].map(({ bytes }) => bytes / (2 * tokens));
+    };
+    const ofLogits = [2 * vocabulary, 4 * vocabulary];
+    const expected = (forward: number, backward: number) =>
+      [forward, backward].map((ofLayer, i) => layers * ofLayer + ofLogits[i]!);
+    expect(bytesOf({ feedForward: 'gelu' })).toEqual(expected(12 * d + 2 * ff, 14 * d + 3 * ff));
+    expect(bytesOf({ positions: 'learned' })).toEqual(expected(8 * d + 3 * ff, 10 * d + 5 * ff));
+    expect(bytesOf({ queryKeyNorm: true })).toEqual(expected(16 * d + 3 * ff, 18 * d + 5 * ff));
+  });
+
+  it('casts nothing in float32, and updates what a rank updates', () => {
+    const of = (dtype: 'float32' | 'bfloat16') => stepWork({ ...setting, dtype }, { cast: 100, updated: 10 });
+    expect(of('bfloat16').forward.bytes - of('float32').forward.bytes / 2).toBe(6 * 100);
+    expect(of('float32').optimizer.bytes).toBe(28 * 10);
+  });
+
   it('is as much of flash attention where sequences are divided, and fewer scores of plain attention', () => {
     const of = (attention: 'flash' | 'plain', contextRanks: number) =>
       stepWork({ ...setting, attention }, { cast: 0, updated: 0, contextRanks });
@@ -67,6 +102,17 @@ describe('the work of a step', () => {
     expect(of(4)).toEqual(stepWork(setting, { cast: 0, updated: 0 }));
     expect(withCopies(setting, 4)).toBe(setting);
   });
+});
+
+it('communication slows computation by the median of what overlap was measured to add, and by no more than it takes', () => {
+  const step = (exposedMs: number, changes: Partial<typeof measuredStep> = {}) => ({
+    ...{ ...measuredStep, ranks: 2, reduction: 'overlap' as const, communicationMs: 4, exposedMs },
+    ...changes,
+  });
+  expect(interferenceOf([step(1), step(3), step(40)])).toBe(0.75);
+  expect(interferenceOf([step(40)])).toBe(1);
+  expect(interferenceOf([step(1), step(4, { reduction: 'flat' }), step(4, { ranks: 1 })])).toBe(0.25);
+  expect(interferenceOf([step(4, { reduction: 'flat' })])).toBe(0);
 });
 
 describe('calibration', () => {
@@ -94,6 +140,34 @@ describe('calibration', () => {
     expect(total).toBeCloseTo(steps[0]!.computationMs, 6);
   });
 
+  it('is of one layer, however many steps have: two thirds of what that takes are the backward pass', () => {
+    const shallow = { ...measuredStep, size: 'shallow', shape: { ...setting.shape, layers: 1 } };
+    const deep = { ...shallow, size: 'deep', context: 64, shape: { ...setting.shape, layers: 8 } };
+    const mixed = [shallow, deep].map((step) => ({
+      ...step,
+      computationMs: 0.5 * step.shape.layers + 1.25 * floor(step),
+    }));
+    const calibration = calibrate(toyMachine, setting, mixed);
+    expect(calibration.perLayerMs).toBeCloseTo(0.5, 6);
+    const timesOf = (perLayerMs: number) =>
+      computationTimes(toyMachine, setting, wholeStepWork(setting), { ...calibration, perLayerMs });
+    const [none, some] = [timesOf(0), timesOf(3)];
+    expect(some.forwardMs - none.forwardMs).toBeCloseTo(1 * layers, 9);
+    expect(some.backwardMs - none.backwardMs).toBeCloseTo(2 * layers, 9);
+  });
+
+  it('leaves out steps whose ranks share a processor, and those without a time of their own', () => {
+    const shared = { ...larger, sharing: 2, computationMs: 1e6 };
+    const unknown = { ...larger, computationMs: null };
+    expect(calibrate(toyMachine, setting, [measuredStep, shared, unknown])).toEqual(
+      calibrate(toyMachine, setting, [measuredStep]),
+    );
+    expect(calibrate(toyMachine, { ...setting, sharing: 2 }, [measuredStep, shared]).overFloor).toBeCloseTo(
+      1e6 / floor(larger),
+      6,
+    );
+  });
+
   it('takes one size alone for its share of the floor', () => {
     expect(calibrate(toyMachine, setting, [measuredStep])).toEqual({
       ...{ perLayerMs: 0, overFloor: 10 / floor(), steps: 1 },
@@ -111,6 +185,21 @@ describe('calibration', () => {
     });
     expect(slow.forwardMs - plain.forwardMs).toBeCloseTo(1000 * (attended / 1e9 - attended / 1e12), 8);
     expect(slow.backwardMs - plain.backwardMs).toBeCloseTo(2500 * (attended / 5e8 - attended / 1e12), 8);
+  });
+
+  it('has the ceiling of the nearest head dimension, as ratios go, in its dtype', () => {
+    const ceiling = (headDimension: number, forward: number, dtype: 'bfloat16' | 'float32' = 'bfloat16') => ({
+      ...{ headDimension, dtype, forward, backward: forward },
+    });
+    const forwardMs = (attention: readonly ReturnType<typeof ceiling>[]) =>
+      computationTimes({ ...toyMachine, attention: [...attention] }, setting, wholeStepWork(setting), {
+        ...{ perLayerMs: 0, overFloor: 1, steps: 1 },
+      }).forwardMs;
+    // A head has 4: 7 is less than twice that.
+    const near = ceiling(7, 1e9);
+    const others = [ceiling(2, 2e9), ceiling(4, 3e9, 'float32')];
+    expect(forwardMs([...others, near])).toBe(forwardMs([near]));
+    expect(forwardMs([near, ...others])).toBe(forwardMs([near]));
   });
 
   it('names the kinds of steps that there are', () => {

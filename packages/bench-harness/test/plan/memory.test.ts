@@ -65,6 +65,31 @@ describe("ZeRO's formulas, of four ranks", () => {
     expect(held('data parallel').buffers).toBe(0);
   });
 
+  it('has two layers whole where these have more than the ends, and the larger end beside a layer where not', () => {
+    const buffersOf = (changes: Partial<typeof setting.shape>) =>
+      memoryOf(layoutNamed('fully sharded', 4), {
+        ...{ ...setting, execution: 'eager', shape: { ...shape, ...changes } },
+      }).buffers / 6;
+    const [layer, head] = [2592, 2 * 16];
+    expect(buffersOf({ vocabularySize: 1 })).toBe(2 * layer);
+    expect(buffersOf({ vocabularySize: 1, layers: 1 })).toBe(layer + head);
+    // A position for each of eight tokens, and no more than a norm beside a head that is as large as the embedding.
+    expect(buffersOf({ positions: 'learned' })).toBe(layer + 16_000 + 8 * 16);
+  });
+
+  it('has gradients beside activations where sharded ones are kept, or updated by units', () => {
+    for (const execution of ['eager', 'compiled'] as const) {
+      const asked = { ...setting, execution };
+      const { weights, moments, gradients, buffers, activations, logits, peak } = memoryOf(
+        layoutNamed('fully sharded', 4),
+        asked,
+      );
+      expect(peak).toBe(weights + moments + gradients + buffers + activations + logits);
+      if (execution === 'compiled')
+        expect(memoryOf(layoutNamed('fully sharded', 4), asked, false).peak).toBe(peak);
+    }
+  });
+
   it('has the gradients of one layer at a time where a program updates sharded parameters as they come', () => {
     const { gradients, buffers, activations, peak, weights, moments, logits } = held(
       'fully sharded',
@@ -89,7 +114,11 @@ describe("ZeRO's formulas, of four ranks", () => {
   it('divides both by sharding and by tensor parallelism together', () => {
     const layout = layoutNamed('sharded × tensor 2', 8, 8);
     expect(ranksOf(layout)).toBe(8);
-    expect(memoryOf(layout, setting).weights).toBe((4 * parameters) / 8);
+    const { weights, gradients, buffers } = memoryOf(layout, setting);
+    expect(weights).toBe((4 * parameters) / 8);
+    expect(gradients).toBe((4 * 2592) / 8);
+    // What each of two ranks has of a layer, and both norms' outputs of all tokens of both.
+    expect(buffers).toBe(((2 * 2 + 4) * 2592) / 2 + 2 * (2 * 16) * 16 * 2);
   });
 });
 
@@ -106,6 +135,24 @@ describe('activations', () => {
     expect(of({ attention: 'plain' }).activations).toBe(
       tokens * (2 * (layer - heads * 4 + heads * 8 * 2) + end),
     );
+  });
+
+  it('are what tensor parallel ranks have gathered, of all their tokens', () => {
+    const { activations } = memoryOf(tensorParallel(2), setting);
+    expect(activations - of({}).activations).toBe(tokens * 2 * (2 * 2 * d + d));
+  });
+
+  it('are queries and keys before their norms, too, where they have any', () => {
+    const normed = of({ shape: { ...shape, keyValueHeads: 2, queryKeyNorm: true } });
+    const plain = of({ shape: { ...shape, keyValueHeads: 2 } });
+    expect(normed.activations - plain.activations).toBe(tokens * 2 * 2 * (d + d / 2));
+  });
+
+  it('have float32 parameters as they are, and logits in chunks that take no more than so much', () => {
+    expect(of({ dtype: 'float32' }).casts).toBe(0);
+    expect(of({ logits: 'chunked' }).logits).toBe(of({}).logits);
+    const wide = { shape: { ...shape, vocabularySize: 2 ** 24 } };
+    expect([of({ ...wide, logits: 'chunked' }).logits, of(wide).logits]).toEqual([2 ** 30, 6 * 2 ** 28]);
   });
 
   it('are the inputs and one layer whole where layers are made again', () => {
@@ -139,6 +186,20 @@ describe('activations', () => {
     );
     expect(after!.peak - before!.peak).toBe(
       after!.activations - before!.activations + gradients - before!.logits,
+    );
+  });
+
+  it('of a ring of separate ops are no weights, which come one part at a time as attention is made again', () => {
+    const ringOf = (changes: Partial<typeof setting>) =>
+      memoryOf(sequencesDivided(4), { ...setting, ...changes });
+    const [flash, plain] = [ringOf({}), ringOf({ attention: 'plain' })];
+    expect(plain.activations).toBe(flash.activations);
+    // A weight and its gradient of each pair with a quarter of the keys.
+    expect(plain.buffers - flash.buffers).toBe(tokens * 4 * 2 * heads * (8 / 4));
+    // The feed-forward network gives back more than that.
+    const wide = { shape: { ...shape, feedForwardDimension: 1024 } };
+    expect(ringOf(wide).buffers).toBe(
+      memoryOf(layoutNamed('fully sharded', 4), { ...setting, ...wide }).buffers,
     );
   });
 

@@ -153,7 +153,8 @@ export function regionOf({
  * start of the larger.
  */
 export function checkOverlap(op: string, output: Tensor, input: Tensor, inPlaceBytes: number | null): void {
-  if (output.storage !== input.storage || output.size === 0 || input.size === 0) return;
+  // Where one is empty, so is the other, whose piece it is.
+  if (output.storage !== input.storage || output.size === 0) return;
   const [large, small] = output.size >= input.size ? [output, input] : [input, output];
   const areContiguous = large.isContiguous && small.isContiguous;
   if (areContiguous && inPlaceBytes !== null && small.address === large.address + inPlaceBytes) return;

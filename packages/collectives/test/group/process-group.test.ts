@@ -380,6 +380,9 @@ describe('is refused', () => {
       .wait();
     group.allReduce(select(x, 0, 0), { output: select(x, 0, 1) }).wait();
     group.allToAll(empty([0]), empty([0])).wait();
+    // Elements of which there are none, or one, lie nowhere twice.
+    group.allReduce(expand(empty([0, 1]), [0, 3])).wait();
+    group.allReduce(expand(ones([2]), [1, 2])).wait();
     noGrad(() => group.broadcast(ones([2]).requiresGrad_(), 0).wait());
   });
 });

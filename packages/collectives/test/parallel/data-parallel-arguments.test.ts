@@ -1,6 +1,6 @@
 import { DTypeError, ShapeError, type Tensor, cast, expand, keep, ones } from '@roofline/tensor-core';
 import { expect, it } from 'vitest';
-import { DistributedDataParallel } from '../../src/index.ts';
+import { DistributedDataParallel, defaultBucketBytes } from '../../src/index.ts';
 import { namedTensors } from '../../src/parallel/data-parallel-arguments.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
@@ -29,4 +29,10 @@ it('takes a tensor that has two names once', () => {
   ];
   expect(namedTensors({ namedParameters: () => named })).toEqual(named.slice(0, 2));
   for (const tensor of [shared!, other!]) tensor.dispose();
+});
+
+it('takes buckets of 25 MiB, or of a 64th of the gradients where that is more', () => {
+  const least = 25 * 2 ** 20;
+  const bytes = [0, 1, 64 * least, 64 * least + 1, 64 * (least + 1), 64 * (least + 1) + 1];
+  expect(bytes.map(defaultBucketBytes)).toEqual([least, least, least, least + 1, least + 1, least + 2]);
 });

@@ -234,6 +234,7 @@ describe('noSync', () => {
     });
     await asynchronous;
     expect(backend.calls).toEqual([]);
+    await expect(parallel.noSync(() => Promise.reject(new Error('later')))).rejects.toThrow('later');
     backward(model);
     expect(backend.calls).toHaveLength(1);
     parallel.dispose();

@@ -3,7 +3,9 @@ import {
   add,
   alias,
   arange,
+  byteSize,
   copyInPlace,
+  fillInPlace,
   full,
   keep,
   linear,
@@ -19,6 +21,7 @@ import {
   type DistributedDataParallelOptions,
   type ReplicatedModel,
 } from '../../src/index.ts';
+import { FlatBucket } from '../../src/parallel/gradient-buckets.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 describe('gradients in buckets', () => {
@@ -131,6 +134,39 @@ describe('gradients in buckets', () => {
     });
     const columns = Array.from({ length: 16 }, (_, i) => (i % 4) * 4 + Math.floor(i / 4));
     expect(after).toEqual([columns, second]);
+  });
+
+  it.each(['float32', 'bfloat16', 'float64'] as const)(
+    'each begins where kernels load several elements at once, however long the one before it: %s',
+    (dtype) => {
+      const sizes = [1, 33, 32, 0, 7];
+      const parameters = sizes.map((size) => full([size], 0, { dtype }).requiresGrad_());
+      const bucket = new FlatBucket(parameters);
+      for (const parameter of parameters) bucket.fillZeros(parameter);
+      const starts = parameters.map(({ grad }) => grad!.offset * byteSize(dtype));
+      expect(starts.map((start) => start % 64)).toEqual([0, 0, 0, 0, 0]);
+      const ends = starts.map((start, i) => start + sizes[i]! * byteSize(dtype));
+      for (const [i, start] of starts.slice(1).entries()) {
+        expect(start).toBeGreaterThanOrEqual(ends[i]!);
+        expect(start - ends[i]!).toBeLessThan(64);
+      }
+      expect(bucket.buffer.byteLength % 64).toBe(0);
+      bucket.dispose();
+    },
+  );
+
+  it('a parameter without a gradient gets zeros, whatever an earlier pass has left in its place', () => {
+    const parameters = [2, 3].map((size) => full([size], 0).requiresGrad_());
+    const bucket = new FlatBucket(parameters);
+    fillInPlace(bucket.buffer, 5);
+    bucket.fillZeros(parameters[1]!);
+    expect(parameters.map(({ grad }) => grad?.toFlatArray())).toEqual([undefined, [0, 0, 0]]);
+    // The other's place is its own.
+    expect(bucket.buffer.toFlatArray().slice(0, 2)).toEqual([5, 5]);
+    // What has been disposed before it has no place to give back.
+    parameters[0]!.dispose();
+    bucket.dispose();
+    expect(parameters[1]!.grad!.toFlatArray()).toEqual([0, 0, 0]);
   });
 
   it('naive has none, so nothing is copied', () => {

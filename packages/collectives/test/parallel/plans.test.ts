@@ -1,4 +1,5 @@
 import { type DType, type Tensor, full } from '@roofline/tensor-core';
+import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { assignBuckets, assignShards } from '../../src/parallel/assign-shards.ts';
 import { planBuckets } from '../../src/parallel/plan-buckets.ts';
@@ -22,6 +23,18 @@ describe('planBuckets', () => {
   it('each has one dtype, and they are in the order of their first gradients', () => {
     const all = parameters([[1], [1, 'float16'], [1], [1, 'float16'], [0]]);
     expect(plan(all, 8, 8)).toEqual([[0, 2], [1, 3], [4]]);
+  });
+
+  it('each lies on one device', () => {
+    const here = parameters([[1], [1]]);
+    const device = openPlanningDevice();
+    const there = [1, 1].map((size) => full([size], 0, { device }));
+    const all = [here[0]!, there[0]!, here[1]!, there[1]!];
+    expect(plan(all, 8, 8)).toEqual([
+      [0, 2],
+      [1, 3],
+    ]);
+    for (const each of there) each.dispose();
   });
 
   it('one that fills up sooner than another that began before it still comes after that one', () => {
@@ -83,6 +96,8 @@ describe('states', () => {
     expect(Object.keys(parts[1]!.tensors)).toEqual(['m.0']);
     const joined = joinStates([...parts, { numbers: [], tensors: {}, metadata: {} }]);
     expect(joined.metadata).toEqual(whole.metadata);
+    // The two betas are a list of as many as one of the parts has parameters, whichever comes first.
+    expect(joinStates(parts.toReversed()).metadata).toEqual(whole.metadata);
     expect(joined.tensors['m.2']).toBe(whole.tensors['m.2']);
     expect(Object.keys(joined.tensors).sort()).toEqual(Object.keys(whole.tensors));
   });
@@ -93,7 +108,7 @@ describe('states', () => {
     expect(selectState({ tensors: {}, metadata }, [1], 2).metadata).toEqual({ ...metadata, half: '[2]' });
   });
 
-  it.each(['m.3', 'm', '.', 'm.x'])('"%s" is refused', (name) => {
+  it.each(['m.3', 'm', '.', 'm.x', 'm.1x', 'm.-1'])('"%s" is refused', (name) => {
     const tensors = { [name]: full([1], 0) };
     expect(() => selectState({ tensors, metadata: {} }, [0], 3)).toThrow(
       `"${name}" is no tensor of one of 3`,

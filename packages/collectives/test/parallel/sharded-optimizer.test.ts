@@ -9,8 +9,9 @@ import { LinkedRanks } from '../support/linked-ranks.ts';
 const options = { learningRate: 0.1, weightDecay: 0.1 };
 // The ranks' shares: the first, and the other two.
 const shapes = [[6], [4], [2]];
+const moreShapes = [...shapes, [3], [5]];
 const makeParameters = (count = shapes.length) =>
-  shapes.slice(0, count).map((shape, i) => keep(full(shape, i + 1)).requiresGrad_());
+  moreShapes.slice(0, count).map((shape, i) => keep(full(shape, i + 1)).requiresGrad_());
 const groupsOf = (parameters: readonly Tensor[]) => [
   { parameters: parameters.slice(0, 1), betas: [0.5, 0.9] as const },
   { parameters: parameters.slice(1) },
@@ -40,15 +41,20 @@ class Both {
   readonly optimizers: readonly Sharded[];
   readonly whole: AdamW;
 
-  constructor(count = shapes.length) {
+  constructor(count = shapes.length, shardOf = shard) {
     this.parameters = [0, 1].map(() => makeParameters(count));
     const made: Sharded[] = [];
     const make = (rank: number) => {
-      made[rank] = shard(this.parameters[rank]!, this.ranks.groups[rank]!);
+      made[rank] = shardOf(this.parameters[rank]!, this.ranks.groups[rank]!);
     };
     this.together(make);
     this.optimizers = made;
-    this.whole = new AdamW(groupsOf(makeParameters(count)), options);
+    const parameters = makeParameters(count);
+    let at = 0;
+    const groups = made[0]!.groups.map(({ parameters: { length }, betas }) => ({
+      ...{ parameters: parameters.slice(at, (at += length)), betas },
+    }));
+    this.whole = new AdamW(groups, options);
   }
 
   /** Lets both ranks do something; the second as soon as the first waits for it. */
@@ -100,6 +106,104 @@ describe('an optimizer split over two ranks', () => {
     both.expectEqual();
     both.step(4, (optimizer) => (optimizer as AdamW).stepUnless(no));
     both.expectEqual();
+  });
+
+  /**
+   * A bucket has four elements of a rank, the last parameters first, and here both groups: 2 and 3 of the first rank with 4 of the
+   * second, then 0 and 1.
+   */
+  const inBuckets = () => {
+    const log: string[][] = [[], []];
+    const both = new Both(5, (parameters, group) => {
+      const told = log[group.rank]!;
+      class Told extends AdamW {
+        override step(onGroupUpdated: (group: number) => void): void {
+          super.step((each) => {
+            told.push(`updated ${this.groups[each]!.parameters.map((x) => parameters.indexOf(x)).join()}`);
+            onGroupUpdated(each);
+          });
+        }
+      }
+      const { broadcast } = group;
+      group.broadcast = (x, root) => {
+        told.push(`sent ${parameters.indexOf(x)} from ${root}`);
+        return broadcast.call(group, x, root);
+      };
+      const parts = [parameters.slice(0, 3), parameters.slice(3)] as const;
+      const groups = [{ parameters: parts[0], betas: [0.5, 0.9] as const }, { parameters: parts[1] }];
+      return new ShardedOptimizer(groups, Told, group, options, { bucketBytes: 16 });
+    });
+    return { both, log };
+  };
+
+  it('sends a bucket once all groups have updated what is theirs of it, and before the next one is updated', () => {
+    const { both, log } = inBuckets();
+    const owned = both.optimizers.map((each, rank) =>
+      each.ownParameters().map((x) => both.parameters[rank]!.indexOf(x)),
+    );
+    expect(owned).toEqual([
+      [2, 3, 0],
+      [4, 1],
+    ]);
+    both.step(1);
+    both.expectEqual();
+    const first = ['sent 2 from 0', 'sent 3 from 0', 'sent 4 from 1'];
+    const second = ['sent 0 from 0', 'sent 1 from 1'];
+    expect(log).toEqual([
+      ['updated 2', 'updated 3', ...first, 'updated 0', ...second],
+      ['updated 4', ...first, 'updated 1', ...second],
+    ]);
+  });
+
+  it('has the state of what it updates in another order as that of all parameters', async () => {
+    const { both } = inBuckets();
+    both.step(1);
+    const expected = plainOf(both.whole.stateDict());
+    const states = (await both.all((each) => each.stateDict())) as OptimizerState[];
+    expect(states.map(plainOf)).toEqual([expected, expected]);
+    for (const root of [undefined, 1]) {
+      const { both: next } = inBuckets();
+      next.step(1);
+      next.step(2);
+      next.whole.loadStateDict(both.whole.stateDict());
+      const loaded = next.all((each, rank) =>
+        root === undefined || root === rank
+          ? each.loadStateDict(states[rank]!, { root })
+          : each.loadStateDict(null, { root }),
+      );
+      expect(await loaded).toEqual([undefined, undefined]);
+      next.step(3);
+      next.expectEqual();
+    }
+  });
+
+  it('is refused where ranks send in other buckets; as none are given, in those of 256 MiB', () => {
+    const ranks = new LinkedRanks();
+    const errors: unknown[] = [];
+    const make = (rank: number) => {
+      const sending = rank === 0 ? {} : { bucketBytes: 1 };
+      try {
+        errors[rank] = new ShardedOptimizer(makeParameters(), AdamW, ranks.groups[rank]!, options, sending);
+      } catch (error) {
+        errors[rank] = error;
+      }
+    };
+    let isBegun = false;
+    ranks.meanwhile = () => {
+      if (!isBegun) make(1);
+      isBegun = true;
+    };
+    make(0);
+    expect(errors.every((error) => error instanceof CollectiveError)).toBe(true);
+    const bytes = (error: unknown) => /"bucketBytes":(\d+)/.exec((error as Error).message)?.[1];
+    expect(errors.map(bytes)).toEqual([`${2 ** 28}`, '1']);
+  });
+
+  it('has all that was sent once a step has returned', () => {
+    const both = new Both();
+    for (const parameters of both.parameters) setGradients(parameters, 1);
+    both.ranks.meanwhile = () => {};
+    expect(() => both.optimizers[0]!.step()).toThrow('which the other does not call');
   });
 
   it('gives its whole state to all ranks, or to one alone', async () => {
@@ -156,6 +260,8 @@ describe('an optimizer split over two ranks', () => {
     expect(surplus[1]).toBe(
       'false ShardedOptimizer.loadStateDict: rank 7 must give null: rank 4 has the state.',
     );
+    const elsewhere = await refusals(() => state, { root: 2 });
+    for (const message of elsewhere) expect(message).toMatch(/^false ShardedOptimizer.loadStateDict: .*root/);
     const noText = await refusals((rank) => (rank === 0 ? ({ tensors: {} } as never) : state));
     expect(noText[0]).toMatch(/^false .*the state's metadata/);
     // Of the share of one rank alone.
@@ -189,6 +295,10 @@ describe('an optimizer split over two ranks', () => {
     expect(() => first!.step()).toThrow(
       'ShardedOptimizer.step: the optimizer was used after it had been disposed',
     );
+    for (const bucketBytes of [0, 0.5])
+      expect(
+        () => new ShardedOptimizer(makeParameters(), AdamW, both.ranks.groups[0]!, {}, { bucketBytes }),
+      ).toThrow(/bucketBytes/);
     expect(() => new ShardedOptimizer([], {} as never, both.ranks.groups[0]!)).toThrow(
       'ShardedOptimizer: takes the class of an optimizer, such as AdamW',
     );
