@@ -11,21 +11,21 @@ import {
   device,
   empty,
   expand,
-  full,
   mul,
   noGrad,
   ones,
   scope,
   select,
   slice,
-  sum,
   transpose,
+  view,
   zeros,
 } from '@roofline/tensor-core';
+import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
 import type { ProcessGroup } from '../../src/group/process-group.ts';
-import { type Work, observeWorks } from '../../src/group/work.ts';
+import { observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 describe('what reaches a backend', () => {
@@ -49,6 +49,16 @@ describe('what reaches a backend', () => {
         isCompared: false,
         onCurrentStream: false,
       },
+    ]);
+  });
+
+  it("the root's tensor of a broadcast as what is written, to others", () => {
+    const backend = new InstantBackend();
+    const x = ones([4]);
+    for (const root of [0, 1]) groupOn(backend).broadcast(x, root).wait();
+    expect(backend.calls.map(({ root, output }) => [root, output])).toEqual([
+      [0, x.address],
+      [1, x.address],
     ]);
   });
 
@@ -127,91 +137,6 @@ describe('works say when their data moved', () => {
     ignore();
     group.allReduce(ones([2]));
     expect(seen).toEqual(['allReduce', 'barrier']);
-  });
-});
-
-/** Asks what became of a call: a program that never does gets the error at the end of the process. */
-function hear(work: Work): void {
-  try {
-    work.wait();
-  } catch {}
-}
-
-describe('memory', () => {
-  it('is held until the call is done, though all handles are gone', () => {
-    const backend = new InstantBackend(null);
-    const { storage } = scope(() => {
-      const x = ones([8]);
-      groupOn(backend).allReduce(x);
-      return { storage: x.storage };
-    });
-    expect(storage.references).toBe(1);
-    backend.settle();
-    expect(storage.references).toBe(0);
-  });
-
-  it.each([
-    { status: 'done' } as const,
-    { status: 'mismatch', descriptions: ['x', 'y'] } as const,
-    { status: 'failed', losses: new Map(), message: 'm' } as const,
-  ])('goes back after $status, copies of views too', (outcome) => {
-    const probe = ones([1]);
-    const before = probe.device.memoryStatistics().liveStorages;
-    const backend = new InstantBackend(outcome);
-    scope(() => {
-      const x = transpose(ones([2, 3]), 0, 1);
-      hear(groupOn(backend).allReduce(x));
-      hear(groupOn(backend).allReduce(x, { output: zeros([3, 2]) }));
-      hear(groupOn(backend).allGather(transpose(zeros([3, 4]), 0, 1), transpose(zeros([3, 2]), 0, 1)));
-    });
-    expect(probe.device.memoryStatistics().liveStorages).toBe(before);
-  });
-
-  it('that a call may find before or after another one has written it is refused', () => {
-    const rows = zeros([2, 3]);
-    const [first, second] = [0, 1].map((column) => select(rows, 1, column)) as [Tensor, Tensor];
-    const row = select(rows, 0, 1);
-    const [group, other] = [groupOn(new InstantBackend(null)), groupOn(new InstantBackend(null))];
-    const pairs = groupOn(new InstantBackend(null, false));
-    const refused = (call: () => Work) => {
-      const { references } = rows.storage;
-      expect(call).toThrow(DeviceError);
-      expect(call).toThrow(/which is under way, works on memory of the tensor .*; wait\(\) for that first/);
-      expect(rows.storage.references).toBe(references);
-    };
-    // Each pair of calls: the second is refused while the first is under way, and is fine after it.
-    const racing: [() => Work, () => Work][] = [
-      [() => group.allReduce(first), () => group.allReduce(first)],
-      [() => group.allReduce(rows), () => group.allReduce(first)],
-      [() => group.allReduce(first), () => group.allReduce(rows)],
-      [() => group.allReduce(rows), () => group.allReduce(first, { output: zeros([2]) })],
-      [() => group.allReduce(rows), () => other.allReduce(rows)],
-      [() => group.broadcast(rows, 0), () => other.broadcast(rows, 1)],
-      [() => pairs.recv(rows, 1), () => pairs.send(row, 1)],
-      [() => pairs.send(rows, 1), () => pairs.allReduce(rows)],
-    ];
-    for (const [begin, follow] of racing) {
-      const work = begin();
-      refused(follow);
-      work.wait();
-      follow().wait();
-    }
-    const inTurn: [() => Work, () => Work][] = [
-      [() => group.allReduce(rows), () => group.allReduce(rows)],
-      [() => group.allReduce(first), () => group.allReduce(second)],
-      [() => group.broadcast(rows, 0), () => other.broadcast(rows, 0)],
-      [() => group.broadcast(first, 0), () => other.allReduce(rows)],
-      [() => group.recv(rows, 1), () => group.allReduce(rows)],
-    ];
-    for (const calls of inTurn) for (const work of calls.map((call) => call())) work.wait();
-  });
-
-  it('a write is noted: backward through what was saved before throws', () => {
-    const x = full([3], 2);
-    const weight = ones([3]).requiresGrad_();
-    const product = sum(mul(x, weight));
-    groupOn(new InstantBackend()).allReduce(x).wait();
-    expect(() => product.backward()).toThrow(AutogradError);
   });
 });
 
@@ -294,6 +219,19 @@ describe('is refused', () => {
       () => group.scatter(zeros([2]), ones([2, 2]), 1),
       ShapeError,
       /only the root, rank 1/,
+    ],
+    [
+      'an output that reaches into the input beyond as many bytes as it has',
+      () => group.allReduce(slice(view(base, [12]), 0, 6, 10), { output: select(base, 1, 0) }),
+      ShapeError,
+      /shares memory/,
+    ],
+    [
+      "a tensor of a device that is not the group's",
+      () =>
+        groupOn(Object.assign(new InstantBackend(), { device: openPlanningDevice() })).allReduce(ones([2])),
+      DeviceError,
+      /this group works on .*, not on cpu/,
     ],
     ['sending to oneself', () => group.send(ones([2]), 0), CollectiveError, /itself/],
     ['a rank that is none', () => group.broadcast(ones([2]), 2), RooflineError, /0 to 1, not 2/],
@@ -379,6 +317,7 @@ describe('is refused', () => {
       .allGather(x, slice(x, 0, 2, 4))
       .wait();
     group.allReduce(select(x, 0, 0), { output: select(x, 0, 1) }).wait();
+    group.allReduce(select(x, 0, 1), { output: select(x, 0, 0) }).wait();
     group.allToAll(empty([0]), empty([0])).wait();
     // Elements of which there are none, or one, lie nowhere twice.
     group.allReduce(expand(empty([0, 1]), [0, 3])).wait();
