@@ -118,7 +118,7 @@ export class FlatBucket implements GradientBucket {
 
   dispose(): void {
     for (const [parameter, gradient] of this.#views) {
-      if (!parameter.isDisposed) parameter.setGradientBuffer(null);
+      parameter.setGradientBuffer(null);
       gradient.dispose();
     }
     this.buffer.dispose();

@@ -163,7 +163,7 @@ describe('gradients in buckets', () => {
     expect(parameters.map(({ grad }) => grad?.toFlatArray())).toEqual([undefined, [0, 0, 0]]);
     // The other's place is its own.
     expect(bucket.buffer.toFlatArray().slice(0, 2)).toEqual([5, 5]);
-    // What has been disposed before it has no place to give back.
+    // It may be gone by then.
     parameters[0]!.dispose();
     bucket.dispose();
     expect(parameters[1]!.grad!.toFlatArray()).toEqual([0, 0, 0]);

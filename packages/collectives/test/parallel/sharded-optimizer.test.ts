@@ -177,13 +177,18 @@ describe('an optimizer split over two ranks', () => {
     }
   });
 
-  it('is refused where ranks send in other buckets; as none are given, in those of 256 MiB', () => {
+  class Another extends AdamW {}
+
+  it.each([
+    ['in other buckets, of 256 MiB where none are given', AdamW, { bucketBytes: 1 }, [2 ** 28, 1]],
+    ['by an optimizer of another class', Another, {}, ['"AdamW', '"Another']],
+  ] as const)('is refused where ranks update %s', (_, Optimizer, sending, values) => {
     const ranks = new LinkedRanks();
     const errors: unknown[] = [];
     const make = (rank: number) => {
-      const sending = rank === 0 ? {} : { bucketBytes: 1 };
+      const [of, by] = rank === 0 ? [AdamW, {}] : [Optimizer, sending];
       try {
-        errors[rank] = new ShardedOptimizer(makeParameters(), AdamW, ranks.groups[rank]!, options, sending);
+        errors[rank] = new ShardedOptimizer(makeParameters(), of, ranks.groups[rank]!, options, by);
       } catch (error) {
         errors[rank] = error;
       }
@@ -195,8 +200,8 @@ describe('an optimizer split over two ranks', () => {
     };
     make(0);
     expect(errors.every((error) => error instanceof CollectiveError)).toBe(true);
-    const bytes = (error: unknown) => /"bucketBytes":(\d+)/.exec((error as Error).message)?.[1];
-    expect(errors.map(bytes)).toEqual([`${2 ** 28}`, '1']);
+    for (const [rank, error] of errors.entries())
+      expect((error as Error).message).toMatch(new RegExp(`"(optimizer|bucketBytes)":${values[rank]}\\b`));
   });
 
   it('has all that was sent once a step has returned', () => {

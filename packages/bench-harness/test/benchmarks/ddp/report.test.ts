@@ -1,5 +1,4 @@
 import { renderMarkdown } from '@roofline/reports';
-import type { ProfiledKernel } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { ddpBenchmark } from '../../../src/benchmarks/ddp/benchmark.ts';
 import { joinRanks } from '../../../src/benchmarks/ddp/measure.ts';
@@ -8,75 +7,19 @@ import { readRankEvent } from '../../../src/runner/rank-lines.ts';
 import { overlapOf } from '../../../src/benchmarks/ddp/overlap.ts';
 import type { ProfiledPass, RankResult } from '../../../src/benchmarks/ddp/result.ts';
 import { ddpTrace } from '../../../src/benchmarks/ddp/write-traces.ts';
-import { packProfile } from '../../../src/benchmarks/profile/packed-profile.ts';
 import { RankError } from '../../../src/errors.ts';
 import { rankError } from '../../../src/runner/rank-error.ts';
 import { tableIn } from '../../fixtures/blocks.ts';
-import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts';
-
-const { size, shape, context, batch } = toyCell;
-const cell: DdpCell = {
-  ...{ size, shape, context, batch, dtype: 'float32' },
-  ...{
-    execution: 'eager',
-    attention: 'plain',
-    recompute: 'none',
-    logits: 'whole',
-    memoryBudget: 'none',
-    optimizer: 'sharded',
-    worldSize: 2,
-    mode: 'overlap',
-  },
-};
-const memory = { beforeStepBytes: 1000, afterStepBytes: 5000, peakBytes: 9000 };
-
-/** A pass of 10 ms of computation, whose communication of 4 ms overlaps it for 3 ms. */
-const profiledPass = (rank: number, stream = 'gloo', name = 'allReduce'): ProfiledPass => ({
-  status: 'ok',
-  communication: stream === 'gloo' ? 'works' : 'kernels',
-  startMs: 1000 + rank,
-  profile: packProfile({
-    ...{ ops: [], ranges: [], wallUs: 12_000, droppedRecords: 0 },
-    kernels: [
-      kernel('MatMul', 'cpu', 0, 6000),
-      kernel('Add', 'cpu', 6000, 10_000),
-      kernel(name, stream, 5000, 6000),
-      kernel(name, stream, 8000, 11_000),
-    ],
-  }),
-});
-const kernel = (name: string, stream: string, startUs: number, endUs: number): ProfiledKernel => ({
-  ...{ name, stream, startUs, durationUs: endUs - startUs, kind: 'kernel' },
-  ...{ op: null, byteLength: null, grid: null, block: null },
-});
-
-/** A rank whose passes take 30 ms without communication, which takes 10 ms alone, and 33 ms with it. */
-const ofRank = (rank: number, slower = 0): RankResult => ({
-  rank,
-  times: {
-    stepMs: [40, 40 + slower, 40],
-    synchronizedMs: [33, 33, 33],
-    localMs: [30, 30, 30],
-    optimizerMs: [7, 7, 7],
-    communicationMs: [10, 10, 10],
-  },
+import {
+  ddpCell as cell,
+  ddpRecord as record,
   memory,
-  bucketBytes: [2e6, 3e6],
-  copiedBytes: 100,
-  profiledPass: profiledPass(rank),
-  parameterCount: 1000,
-  threads: 1,
-  coldStartMs: 9000 + slower,
-  peer:
-    rank === 2
-      ? { status: 'failed', error: 'no gloo' }
-      : { status: 'ok', torch: '2.0', stepMs: [20, 20 + slower, 20] },
-});
-const record = (changes: Partial<DdpCell> = {}) =>
-  toyRecord(
-    {},
-    { benchmark: 'ddp', parameters: { ...cell, ...changes }, result: joinRanks([ofRank(0), ofRank(1, 5)]) },
-  );
+  ofRank,
+  profiledPass,
+} from '../../fixtures/ddp-records.ts';
+import { outOfMemoryRecord, toyRecord } from '../../fixtures/records.ts';
+
+const { size, shape } = cell;
 
 describe('sharded parameters', () => {
   const alone = (rank: number): RankResult => {

@@ -34,7 +34,7 @@ it('is no table of one rank', () => {
   expect(volumeTable([measured({ worldSize: 1 })])).toEqual([]);
 });
 
-it('leaves out divided layers and sequences, whose ranks send activations', () => {
-  const modes = ['tensor', 'fsdp-tensor', 'fsdp-context'] as const;
+it('leaves out two halves, and divided layers and sequences, whose ranks send activations', () => {
+  const modes = ['hybrid', 'tensor', 'fsdp-tensor', 'fsdp-context'] as const;
   expect(volumeTable(modes.map((mode) => measured({ mode, worldSize: 4 })))).toEqual([]);
 });
