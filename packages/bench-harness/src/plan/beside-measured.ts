@@ -41,7 +41,7 @@ export function besideMeasured(machine: Machine): PredictedStep[] {
       layout,
       // Ranks that divide sequences have the same ones.
       { ...measured, batch: measured.batch / layout.context, recompute: 'none' },
-      layout.replicate > 1 || layout.tensor * layout.context === 1
+      layout.replicate > 1
         ? { calls: Math.max(1, reductions), hides: !['naive', 'flat'].includes(reduction) }
         : undefined,
     );

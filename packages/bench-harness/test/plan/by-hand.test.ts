@@ -34,6 +34,11 @@ describe('the largest N by inequality', () => {
     expect(shared).toBe(Math.floor(0.375 * 40_000 * 12_000 * (400e9 / 800e12) ** 2));
   });
 
+  it('is one where links are too slow for two', () => {
+    const slow = inequalities({ ...asked, linkBytesPerSecond: 1 });
+    expect(slow.map(({ mostGpus }) => mostGpus)).toEqual(slow.map(() => 1));
+  });
+
   it('is halved by numbers of twice the bytes', () => {
     const wide = inequalities({ ...asked, setting: { ...asked.setting, dtype: 'float32' } });
     expect(wide[0]!.mostGpus - 1).toBe((rows[0]!.mostGpus - 1) / 2);

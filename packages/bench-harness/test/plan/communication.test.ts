@@ -55,6 +55,20 @@ describe('a collective', () => {
     expect(fit!.busOfOp.allreduce! / 1e9).toBeCloseTo(100, 6);
   });
 
+  it('is fitted by the median of the ops where it was not measured itself', () => {
+    const ops = ['reducescatter', 'allreduce', 'allgather'] as const;
+    const collectives = ops.flatMap((op, i) =>
+      toyMachine.collectives.map((call) => ({ ...call, op, timeMs: [4, 1, 2][i]! * call.timeMs })),
+    );
+    const [fit] = linkFits({ ...toyMachine, collectives });
+    // All-reduces send all bytes, the others half of them.
+    expect(ops.map((op) => fit!.busOfOp[op]! / 1e9)).toEqual(
+      [12.5, 100, 25].map((bus) => expect.closeTo(bus, 6)),
+    );
+    expect(fit!.busBytesPerSecond / 1e9).toBeCloseTo(25, 6);
+    expect(fit!.latencyMs).toBeCloseTo(0.02, 10);
+  });
+
   it('takes what was measured of the most ranks that are not more than its own, else of the fewest', () => {
     const measured = [8, 2, 4].flatMap((ranks) =>
       toyMachine.collectives.map((call) => ({ ...call, ranks, timeMs: ranks * call.timeMs })),

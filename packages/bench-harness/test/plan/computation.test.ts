@@ -191,8 +191,8 @@ describe('calibration', () => {
     const ceiling = (headDimension: number, forward: number, dtype: 'bfloat16' | 'float32' = 'bfloat16') => ({
       ...{ headDimension, dtype, forward, backward: forward },
     });
-    const forwardMs = (attention: readonly ReturnType<typeof ceiling>[]) =>
-      computationTimes({ ...toyMachine, attention: [...attention] }, setting, wholeStepWork(setting), {
+    const forwardMs = (attention: readonly ReturnType<typeof ceiling>[], asked = setting) =>
+      computationTimes({ ...toyMachine, attention: [...attention] }, asked, wholeStepWork(asked), {
         ...{ perLayerMs: 0, overFloor: 1, steps: 1 },
       }).forwardMs;
     // A head has 4: 7 is less than twice that.
@@ -200,6 +200,8 @@ describe('calibration', () => {
     const others = [ceiling(2, 2e9), ceiling(4, 3e9, 'float32')];
     expect(forwardMs([...others, near])).toBe(forwardMs([near]));
     expect(forwardMs([near, ...others])).toBe(forwardMs([near]));
+    const long = { ...setting, shape: { ...setting.shape, headDimension: 8 } };
+    expect(forwardMs([ceiling(4, 2e9), near], long)).toBe(forwardMs([near], long));
   });
 
   it('names the kinds of steps that there are', () => {

@@ -1,7 +1,9 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { joinRanks } from '../../src/benchmarks/ddp/measure.ts';
+import type { DdpCell } from '../../src/benchmarks/ddp/parameters.ts';
 import type { RankResult } from '../../src/benchmarks/ddp/result.ts';
 import { machineOf } from '../../src/plan/machine-of-records.ts';
+import { ddpRecord, ofRank } from '../fixtures/ddp-records.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
 
@@ -52,6 +54,34 @@ it('has steps whose sequences are divided, with the batch that their ranks have 
   const { steps } = machineOf([toyRecord(), toyRecord({}, { benchmark: 'ddp', parameters, result })]);
   expect(steps[1]).toMatchObject({
     ...{ ranks: 2, batch: toyCell.batch, reduction: 'fsdp-context', computationMs: null, peakBytes: 4 },
+  });
+});
+
+describe('steps of several ranks', () => {
+  const stepOf = (cell: Partial<DdpCell>, times: Partial<RankResult['times']> = {}) => {
+    const rank = { ...ofRank(0), times: { ...ofRank(0).times, ...times }, peer: null };
+    const record = { ...ddpRecord(cell), result: joinRanks([rank, { ...rank, rank: 1 }]) };
+    return machineOf([toyRecord(), record]).steps[1]!;
+  };
+  const whole = { optimizer: 'whole' } as const;
+
+  it('have the computation of passes without communication, and of a whole optimizer', () => {
+    expect(stepOf(whole)).toMatchObject({
+      ...{ ranks: 2, sharing: 2, reduction: 'overlap', reductions: 2, stepMs: 40 },
+      ...{ computationMs: 30 + 7, communicationMs: 10, exposedMs: 3 },
+    });
+    expect(stepOf({ optimizer: 'sharded' }).computationMs).toBeNull();
+    // One rank alone has all of it, and reduces nothing.
+    const alone = stepOf({ optimizer: 'sharded', worldSize: 1 });
+    expect(alone).toMatchObject({ computationMs: 37, reduction: 'none', sharing: 1 });
+    expect(stepOf(whole, { localMs: null })).toMatchObject({ computationMs: null, exposedMs: 0 });
+    expect(stepOf(whole, { optimizerMs: null }).computationMs).toBeNull();
+  });
+
+  it('have added what their passes took longer than those beside them, and never less than nothing', () => {
+    // 1, 15 and 10 ms; of the medians it would be 20 - 9.
+    expect(stepOf(whole, { synchronizedMs: [10, 20, 60], localMs: [9, 5, 50] }).exposedMs).toBe(10);
+    expect(stepOf(whole, { synchronizedMs: [10, 10, 10], localMs: [11, 11, 11] }).exposedMs).toBe(0);
   });
 });
 

@@ -176,6 +176,52 @@ describe('beside what was measured', () => {
     expect(predicted(1).calibratedBy).toBe(2);
   });
 
+  it('is calibrated by steps of other work, which another batch is, on as many ranks of a processor; else by its own', () => {
+    const calibratedBy = (...others: Partial<typeof measuredStep>[]) =>
+      besideMeasured({
+        ...toyMachine,
+        steps: [measuredStep, ...others.map((changes) => ({ ...measuredStep, ...changes }))],
+      })[0]!.calibratedBy;
+    expect(calibratedBy()).toBe(0);
+    expect(calibratedBy({ stepMs: 20 })).toBe(0);
+    expect(calibratedBy({ batch: 4 })).toBe(1);
+    expect(calibratedBy({ context: 16 }, { size: 'other' })).toBe(2);
+    for (const changes of [{ sharing: 2 }, { attention: 'plain' }, { computationMs: null }] as const)
+      expect(calibratedBy({ batch: 4, ...changes })).toBe(0);
+  });
+
+  it('overlap is that of other steps, and reductions after the backward pass are in the open', () => {
+    const overlapped = {
+      ...measuredStep,
+      ranks: 2,
+      reduction: 'overlap',
+      reductions: 4,
+      communicationMs: 4,
+    } as const;
+    const exposedOf = (own: number, other: number) => {
+      const steps = [
+        { ...overlapped, exposedMs: own },
+        { ...overlapped, batch: 4, exposedMs: other },
+      ];
+      return besideMeasured({ ...toyMachine, steps })[0]!.plan.exposedMs;
+    };
+    expect(exposedOf(4, 1)).toBe(exposedOf(0, 1));
+    expect(exposedOf(1, 4)).toBeGreaterThan(exposedOf(1, 0));
+    for (const reduction of ['naive', 'flat'] as const) {
+      const steps = [{ ...overlapped, reduction, exposedMs: 0 }];
+      const { exposedMs, communicationMs } = besideMeasured({ ...toyMachine, steps })[0]!.plan;
+      expect(exposedMs).toBe(communicationMs);
+    }
+  });
+
+  it('steps of several ranks are left out where no collectives were measured', () => {
+    const steps = [measuredStep, { ...measuredStep, ranks: 2, reduction: 'flat', reductions: 1 } as const];
+    const ranks = (machine: typeof toyMachine) =>
+      besideMeasured(machine).map(({ measured }) => measured.ranks);
+    expect(ranks({ ...toyMachine, steps })).toEqual([1, 2]);
+    expect(ranks({ ...toyMachine, steps, collectives: [] })).toEqual([1]);
+  });
+
   it('ranks that divide layers are the layout that does', () => {
     const layoutOf = (changes: Partial<typeof measuredStep>) =>
       besideMeasured({
@@ -184,6 +230,12 @@ describe('beside what was measured', () => {
       })[1]!.plan.layout;
     expect(layoutOf({ ranks: 2, reduction: 'tensor' })).toMatchObject({ replicate: 1, shard: 1, tensor: 2 });
     expect(layoutOf({ ranks: 8, reduction: 'fsdp-tensor' })).toMatchObject({ shard: 4, tensor: 2 });
+    expect(layoutOf({ ranks: 8, reduction: 'hybrid' })).toMatchObject({ replicate: 2, shard: 4 });
+    expect(layoutOf({ ranks: 8, reduction: 'fsdp' })).toMatchObject({ replicate: 1, shard: 8 });
+    const replicas = (optimizer: 'whole' | 'sharded') =>
+      layoutOf({ ranks: 8, reduction: 'overlap', reductions: 1, optimizer });
+    expect(replicas('whole')).toMatchObject({ replicate: 8, shardsMoments: false });
+    expect(replicas('sharded')).toMatchObject({ replicate: 8, shardsMoments: true });
     expect(layoutOf({ ranks: 4, reduction: 'fsdp-context' })).toMatchObject({
       shard: 4,
       context: 4,

@@ -42,7 +42,9 @@ export class Mesh<Axis extends string = string> {
     const lengths = Object.entries(axes) as [Axis, number][];
     for (const [axis, length] of lengths) checkCount(owner, axis, length, 1);
     const ranks = lengths.reduce((product, [, length]) => product * length, 1);
-    if (lengths.length === 0 || ranks !== group.size)
+    if (lengths.length === 0)
+      throw new RooflineError('RANGE', `${owner}: there are no axes; name one, as { shard: ${group.size} }.`);
+    if (ranks !== group.size)
       throw new RooflineError(
         'RANGE',
         `${owner}: the axes ${JSON.stringify(axes)} are of ${ranks} ranks, and the group has ${group.size}; let their lengths ` +
