@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { joinRanks } from '../../src/benchmarks/ddp/measure.ts';
 import type { DdpCell } from '../../src/benchmarks/ddp/parameters.ts';
 import type { RankResult } from '../../src/benchmarks/ddp/result.ts';
+import type { Outcome, Timed } from '../../src/benchmarks/flash/result.ts';
 import { machineOf } from '../../src/plan/machine-of-records.ts';
+import { flashRecord } from '../fixtures/attention-records.ts';
+import { collectiveRecord } from '../fixtures/collective-records.ts';
 import { ddpRecord, ofRank } from '../fixtures/ddp-records.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
@@ -83,6 +86,57 @@ describe('steps of several ranks', () => {
     expect(stepOf(whole, { synchronizedMs: [10, 20, 60], localMs: [9, 5, 50] }).exposedMs).toBe(10);
     expect(stepOf(whole, { synchronizedMs: [10, 10, 10], localMs: [11, 11, 11] }).exposedMs).toBe(0);
   });
+});
+
+it('has the best of our flash attention under a causal mask, by head dimension and dtype', () => {
+  const outcome = (ms: number): Outcome => ({
+    status: 'ok',
+    samplesMs: { forward: [ms], backward: [2 * ms] },
+    peakBytes: null,
+  });
+  const timed: Timed[] = [
+    { side: 'torch', attention: 'flash', outcome: outcome(0.5) },
+    { side: 'ours', attention: 'plain', outcome: outcome(4) },
+    { side: 'ours', attention: 'flash', outcome: outcome(1) },
+  ];
+  const records = [
+    flashRecord({ sequence: 128 }, timed),
+    flashRecord({}, timed),
+    flashRecord({ sequence: 4096, mask: 'full' }, timed),
+    flashRecord({ dtype: 'bfloat16' }, timed),
+    // Without a backward pass.
+    flashRecord({ sequence: 8192 }),
+  ];
+  // 1 ms forward of two heads of 16, half of the products.
+  const rate = (sequence: number) => (4 * 2 * sequence ** 2 * 16) / 2 / 1e-3;
+  expect(machineOf([toyRecord(), ...records]).attention).toMatchObject([
+    {
+      headDimension: 16,
+      dtype: 'float32',
+      forward: Number(rate(128).toPrecision(6)),
+      backward: Number((1.25 * rate(128)).toPrecision(6)),
+    },
+    { headDimension: 16, dtype: 'bfloat16', forward: Number(rate(64).toPrecision(6)) },
+  ]);
+});
+
+it('has our collectives, and none of PyTorch', () => {
+  const { collectives } = machineOf([toyRecord(), collectiveRecord()]);
+  expect(collectives).toEqual([{ op: 'allreduce', ranks: 4, bytes: 1e6, timeMs: 2 }]);
+});
+
+it("has the memory of a GPU, and without one the system's", () => {
+  const { system, device } = toyEnvironment;
+  expect(machineOf([toyRecord()]).memoryBytes).toBe(system.memoryBytes);
+  const gpu = { ...device, type: 'cuda' as const, name: 'a GPU', properties: { memoryMiB: 3 } };
+  const machine = machineOf([toyRecord({}, { environment: { ...toyEnvironment, device: gpu } })]);
+  expect(machine).toMatchObject({ name: 'a GPU', memoryBytes: 3 * 2 ** 20 });
+});
+
+it('leaves out what is no training step', () => {
+  expect(machineOf([toyRecord({ mode: 'forward-backward', context: 32 }), toyRecord()]).steps).toHaveLength(
+    1,
+  );
 });
 
 it('refuses records of several devices, of none that succeeded, without ceilings, and of another version', () => {

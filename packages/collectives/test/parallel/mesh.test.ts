@@ -47,9 +47,13 @@ describe('a mesh', () => {
 
   it('takes the group itself along an axis of all ranks, and gives back only what it has made', async () => {
     const group = groupOf(3, 1);
-    const mesh = await Mesh.create(group, { replicate: 1, shard: 3 });
+    const lengths = { replicate: 1, shard: 3 };
+    const mesh = await Mesh.create(group, lengths);
+    lengths.shard = 5;
+    expect(mesh.axes.shard).toBe(3);
     const alone = mesh.along('replicate');
-    expect([mesh.along('shard'), alone.ranks]).toEqual([group, [101]]);
+    expect(mesh.along('shard')).toBe(group);
+    expect(alone.ranks).toEqual([101]);
     mesh.dispose();
     expect(() => alone.barrier()).toThrow(/disposed/);
     group.barrier().wait();
