@@ -195,10 +195,10 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'passes/joint-storage.ts',
-    source:
-      'return isIntermediate(graph, storage) && isDense && byteLength === graph.storages[storage]!.byteLength;',
-    replacement: 'isIntermediate(graph, storage) && byteLength === graph.storages[storage]!.byteLength',
-    reason: 'Of what is asked about, nothing writes in other layouts yet (writesStrided).',
+    source: 'isIntermediate(graph, operand.storage) &&',
+    replacement: 'isIntermediate(graph, operand.storage)',
+    reason:
+      'Products and their operands are dense as long as products write in no other layout (writesStrided).',
   },
   {
     file: 'passes/update-early.ts',
@@ -236,7 +236,7 @@ export const equivalents: readonly Equivalent[] = [
     file: 'passes/without-repeated-calls.ts',
     source: 'const uses = [...this.#uses.get(to)!, ...this.#uses.get(storage)!.filter((use) => use !== at)];',
     replacement: 'use === at',
-    reason: 'Calls before the dropped one are asked about, and see that a use is behind them either way.',
+    reason: 'Calls before the dropped one are asked about, and see that a use comes after them either way.',
   },
   {
     file: 'passes/pair-calls.ts',

@@ -133,7 +133,7 @@ describe('what is updated before the step, when what brings its gradient is done
       }),
     ],
     [
-      'once somebody waits for the next one, whoever else does later',
+      'once something waits for the next one, whatever else does later',
       'neg tell tell softmax sgd(0) exp softmax',
       stepOf(1, ([first]) => {
         first!.grad = keep(reduced(0, 'slow'));
@@ -142,7 +142,7 @@ describe('what is updated before the step, when what brings its gradient is done
       }),
     ],
     [
-      'once somebody does that is no such call itself',
+      'once something waits that has no effects itself',
       'neg tell tell tell softmax sgd(0) exp',
       stepOf(1, ([first]) => {
         first!.grad = keep(reduced(0, 'slow'));
@@ -151,7 +151,7 @@ describe('what is updated before the step, when what brings its gradient is done
       }),
     ],
     [
-      'once somebody does behind the next one, which writes over what was there',
+      'once somebody waits for the next one that writes over what was there',
       'exp neg tell tell softmax sgd(0) exp',
       stepOf(1, ([first]) => {
         const gathered = exp(x);

@@ -100,7 +100,7 @@ it('neighbours are tensor parallel, then come those that shard, then replicas', 
   expect(spanOf(shardedTensor(4, 3), 'shard', toyLinks)).toEqual({ ranks: 4, perNode: 2 });
   const ringOfPairs = { ...sequencesDivided(8), tensor: 2 };
   expect(spanOf(ringOfPairs, 'context', toyLinks)).toEqual({ ranks: 8, perNode: 4 });
-  // A node does not hold all that shard: of a replica's ranks none has another beside it.
+  // The 16 ranks of a replica fill two nodes, so that those that hold the same shard are on four different ones.
   expect(spanOf(hybridSharded(4, 16), 'replicate', toyLinks)).toEqual({ ranks: 4, perNode: 1 });
 });
 

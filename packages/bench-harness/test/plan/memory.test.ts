@@ -73,7 +73,7 @@ describe("ZeRO's formulas, of four ranks", () => {
     const [layer, head] = [2592, 2 * 16];
     expect(buffersOf({ vocabularySize: 1 })).toBe(2 * layer);
     expect(buffersOf({ vocabularySize: 1, layers: 1 })).toBe(layer + head);
-    // A position for each of eight tokens, and no more than a norm beside a head that is as large as the embedding.
+    // The embedding has a vector for each of eight positions, and is larger than the head.
     expect(buffersOf({ positions: 'learned' })).toBe(layer + 16_000 + 8 * 16);
   });
 

@@ -53,7 +53,7 @@ interface Attributes {
   readonly text: string | null;
 }
 
-/** Bytes on a link by what is told, for texts whose calls take time: ten seconds, and as long as the GPU takes for 120 bytes. */
+/** Bytes on a link by a call's text: ten seconds' worth, and as many as take as long as 120 bytes of the GPU's memory. */
 const linkBytes = new Map<string | null, number>([
   ['slow', 1e12],
   ['short', 3],

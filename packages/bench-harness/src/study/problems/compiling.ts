@@ -5,6 +5,8 @@ import type { Problem } from '../problem.ts';
 import type { AnsweringRow, Rows } from '../rows.ts';
 import { attentionSizes } from './attention.ts';
 
+const compiledOverEager = (row: AnsweringRow) => row.number('compiledMs') / row.number('eagerMs');
+
 /** What compiling gains, of attention and of models. */
 export const torchCompile: Problem = {
   id: 'torch_compile',
@@ -54,14 +56,13 @@ export const torchCompile: Problem = {
       of: 'torch_compile.attention/compiled-beside-eager',
       numbers: ['eagerMs', 'compiledMs', 'sequence'],
       say(rows) {
-        const ratio = (row: AnsweringRow) => row.number('compiledMs') / row.number('eagerMs');
         const at = (of: Rows, end: AnsweringRow) => of.where({ sequence: end.text('sequence') });
         const passes = rows.by('pass', (of, pass) => {
           const longest = of.most('sequence');
-          return `${pass} ${of.ratios(ratio)}, at sequence ${longest.text('sequence')} ${at(of, longest).ratios(ratio)}`;
+          return `${pass} ${of.ratios(compiledOverEager)}, at sequence ${longest.text('sequence')} ${at(of, longest).ratios(compiledOverEager)}`;
         });
         const [short, long] = [rows.least('sequence'), rows.most('sequence')].map((end) =>
-          logAverage(at(rows, end).numbers(ratio)),
+          logAverage(at(rows, end).numbers(compiledOverEager)),
         );
         const why =
           short! < long!
@@ -75,8 +76,7 @@ export const torchCompile: Problem = {
       of: `torch_compile.${attention === 'flash' ? 'flash_models' : 'models'}/compiled-beside-eager`,
       numbers: ['eagerMs', 'compiledMs'],
       say(rows) {
-        const ratio = (row: AnsweringRow) => row.number('compiledMs') / row.number('eagerMs');
-        const modes = rows.by('mode', (of, mode) => `${mode} ${meanAndRange(of.numbers(ratio))}`);
+        const modes = rows.by('mode', (of, mode) => `${mode} ${meanAndRange(of.numbers(compiledOverEager))}`);
         return `With ${attention} attention a compiled model takes these parts of the eager one's time: ${modes}.`;
       },
     })),

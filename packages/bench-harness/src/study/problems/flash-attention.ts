@@ -3,12 +3,7 @@ import type { Answer } from '../answer.ts';
 import type { Problem } from '../problem.ts';
 import type { AnsweringRow } from '../rows.ts';
 
-const sweptFlash = {
-  full: 'flash --attention plain,flash --warmup-ms 10 --rounds 2',
-  quick: 'flash --sequence 128,256 --head-dim 16,64 --dtype float32 --repeat-ms 30 --warmup-ms 5',
-};
-
-/** FlashAttention beside plain attention. */
+/** FlashAttention next to plain attention, and its tiles. */
 export const flashBenchmarking: Problem = {
   id: 'flash_benchmarking',
   title: 'FlashAttention',
@@ -17,7 +12,10 @@ export const flashBenchmarking: Problem = {
   runs: [
     {
       name: 'flash_benchmarking.sweep',
-      words: sweptFlash,
+      words: {
+        full: 'flash --attention plain,flash --warmup-ms 10 --rounds 2',
+        quick: 'flash --sequence 128,256 --head-dim 16,64 --dtype float32 --repeat-ms 30 --warmup-ms 5',
+      },
       ...{ secondsPerCell: { full: 1.6, quick: 6 }, wanted: 2 },
       shows: [
         'forward-times',

@@ -89,27 +89,26 @@ export class ShardedUnit {
       const whole = noGrad(() => viewAt(this.#flat, starts[i]!, tensor));
       return { name, start: starts[i]!, whole: whole.requiresGrad_(tensor.requiresGrad) };
     });
-    this.#take(named, starts, joined);
+    this.#take(tensors, joined);
     this.parameters = this.#leaves();
     this.letGo();
   }
 
   /** Copies this rank's parts, as rank 0 has them, and frees the whole. */
-  #take(named: readonly NamedTensor[], starts: readonly number[], joined: readonly ProcessGroup[]): void {
-    const tensors = named.map(([, tensor]) => tensor);
+  #take(tensors: readonly Tensor[], joined: readonly ProcessGroup[]): void {
     for (const group of joined) broadcastAll(group, tensors, () => 0);
     noGrad(() =>
       scope(() => {
-        for (const [i, [, tensor]] of named.entries()) {
-          const [from, to] = this.#ownPart(starts[i]!, tensor.size);
+        for (const [i, { name, start }] of this.#places.entries()) {
+          const tensor = tensors[i]!;
+          const [from, to] = this.#ownPart(start, tensor.size);
           if (from >= to) continue;
           const flat = view(contiguous(tensor), [tensor.size]);
-          const at = starts[i]! + from - this.#options.shard.rank * this.#pieceSize;
-          copyInPlace(slice(this.#piece, 0, at, at + to - from), slice(flat, 0, from, to));
+          copyInPlace(this.#partOf(this.#piece, name, to - from), slice(flat, 0, from, to));
         }
       }),
     );
-    for (const [, tensor] of named) tensor.dispose();
+    for (const tensor of tensors) tensor.dispose();
   }
 
   /** Which elements of a parameter at `start` lie in this rank's piece. */

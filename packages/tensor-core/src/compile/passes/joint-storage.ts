@@ -52,12 +52,13 @@ function storageOf(elements: number, { dtype }: Operand): GraphStorage {
   return { byteLength: elements * byteSize(dtype), dtype, source: { kind: 'made' } };
 }
 
-/** Whether an operand fills an intermediate storage, in order: folded copies write it in other layouts, too. */
-export function fillsIntermediate(
-  graph: Graph,
-  { storage, isContiguous: isDense, byteLength }: Operand,
-): boolean {
-  return isIntermediate(graph, storage) && isDense && byteLength === graph.storages[storage]!.byteLength;
+/** Whether an operand fills an intermediate storage, in the order of its elements. */
+export function fillsIntermediate(graph: Graph, operand: Operand): boolean {
+  return (
+    isIntermediate(graph, operand.storage) &&
+    operand.isContiguous &&
+    operand.byteLength === graph.storages[operand.storage]!.byteLength
+  );
 }
 
 /** Whether a matrix is a whole number of vectors, so that what follows it is aligned for them, too. */

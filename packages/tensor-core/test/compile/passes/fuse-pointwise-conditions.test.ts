@@ -24,7 +24,7 @@ describe('fusePointwise, where one condition decides', () => {
     const { graph } = graphOf(() => [t.mul(t.add(t.mul(x, x), x), x)]);
     expect(fusePointwise(graph).calls.map(({ inputs }) => inputs.length)).toEqual([1]);
   });
-  it('keeps behind a group what writes anew what that has written', () => {
+  it('keeps after a group what writes anew what that has written', () => {
     const fresh = t.defineOp<undefined>({
       name: 'fresh',
       autocast: 'none',
@@ -42,7 +42,7 @@ describe('fusePointwise, where one condition decides', () => {
     const summands = Array.from({ length: 5 }, () => tensor([4, 8]));
     expect(names(() => [t.neg(summands.reduce((a, b) => t.add(a, b)))])).toHaveLength(1);
   });
-  it('keeps behind a group what writes one of several that it reads', () => {
+  it('keeps after a group what writes one of several that it reads', () => {
     const found = names(() => {
       const own = t.softmax(x, -1);
       const total = t.neg(t.add(y, own));
@@ -51,7 +51,7 @@ describe('fusePointwise, where one condition decides', () => {
     });
     expect(found).toEqual(['softmax', 'fused_add_neg']);
   });
-  it('keeps behind a group what writes what that has written', () => {
+  it('keeps after a group what writes what that has written', () => {
     const found = names(() => {
       const total = t.neg(t.add(x, y));
       t.fillInPlace(t.slice(total, 0, 0, 1), 1);
@@ -66,7 +66,7 @@ describe('fusePointwise, where one condition decides', () => {
     });
     expect(found).toEqual(['softmax', 'neg', 'exp']);
   });
-  it('keeps behind a group what writes, as one of two results, over what that reads in another layout', () => {
+  it('keeps after a group what writes, as one of two results, over what that reads in another layout', () => {
     const both = t.defineOp<undefined>({
       name: 'both',
       autocast: 'none',
