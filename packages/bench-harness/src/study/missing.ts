@@ -16,15 +16,21 @@ export function stateOf(runs: readonly PlannedRun[], fresh = false) {
   };
 }
 
-/** Warns of records of other code, by their runs. */
+/** Warns of records of other code: by their runs, unless all of them are. */
 export function olderNotes(runs: readonly PlannedRun[]): Note[] {
-  const older = runs.flatMap((run) => {
-    const count = run.cells.filter(({ isSettled, isOlder }) => isSettled && isOlder).length;
+  const { settled, older } = stateOf(runs);
+  if (older === 0) return [];
+  const byRun = runs.flatMap((run) => {
+    const count = stateOf([run]).older;
     return count > 0 ? [`${run.run.name} (${count})`] : [];
   });
-  if (older.length === 0) return [];
-  const text = `Cells of another state of the code than this one: ${older.join(', ')}. \`roofline study --fresh\` measures them again.`;
-  return [{ kind: 'note', tone: 'warning', text }];
+  const which =
+    older === settled
+      ? `All ${settled} cells are of another state of the code than this one.`
+      : `Cells of another state of the code than this one: ${byRun.join(', ')}.`;
+  return [
+    { kind: 'note', tone: 'warning', text: `${which} \`roofline study --fresh\` measures them again.` },
+  ];
 }
 
 /** What has no result, why, and the command that makes it. */

@@ -6,7 +6,7 @@ import { studyDocument } from '../../src/study/document.ts';
 import { measureRuns } from '../../src/study/measure-runs.ts';
 import { stateOf } from '../../src/study/missing.ts';
 import { studyPlan } from '../../src/study/plan.ts';
-import { planRuns, type StudyPlace } from '../../src/study/planned-runs.ts';
+import { planRuns, type PlannedRun, type StudyPlace } from '../../src/study/planned-runs.ts';
 import type { Problem } from '../../src/study/problem.ts';
 import { writeStudy } from '../../src/study/write-study.ts';
 import type { Plot } from '@roofline/reports';
@@ -85,14 +85,18 @@ describe('a study', () => {
     const before = await planRuns(rounding, place);
     expect(stateOf(before)).toMatchObject({ planned: 3, settled: 3, older: 0, leftMs: 0 });
 
-    const path = join(before[0]!.out, 'results.jsonl');
-    writeFileSync(path, readFileSync(path, 'utf8').replace(/"commit":"\w+"/, '"commit":"0123abc"'));
+    const makeOlder = ({ out }: PlannedRun) => {
+      const path = join(out, 'results.jsonl');
+      writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/"commit":"\w+"/g, '"commit":"0123abc"'));
+    };
+    const document = async () => JSON.stringify(await studyDocument(await planRuns(rounding, place)));
+    makeOlder(before[0]!);
     expect(stateOf(await planRuns(rounding, place))).toMatchObject({ settled: 3, older: 1 });
-    expect(JSON.stringify(await studyDocument(await planRuns(rounding, place)))).toContain(
-      'mixed_precision_accumulation (1). `roofline study --fresh`',
-    );
+    expect(await document()).toContain('mixed_precision_accumulation (1). `roofline study --fresh`');
     expect(await measure(place, { fresh: true })).toEqual(['sums']);
     expect(stateOf(await planRuns(rounding, place))).toMatchObject({ settled: 3, older: 0 });
+    for (const run of before) makeOlder(run);
+    expect(await document()).toContain('All 3 cells are of another state of the code than this one.');
   });
 
   it('shows cells in the order of the plan, whichever were measured first', async () => {

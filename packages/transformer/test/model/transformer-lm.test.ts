@@ -43,7 +43,6 @@ describe('TransformerLM', () => {
     // Memory is no part of what users see of a device.
     const cpu = device('cpu') as unknown as { allocate(byteLength: number): DeviceBuffer };
     const allocate = cpu.allocate.bind(cpu);
-    const before = live();
     let calls = 0;
     const spy = vi.spyOn(cpu, 'allocate').mockImplementation((bytes) => {
       calls++;
@@ -54,12 +53,14 @@ describe('TransformerLM', () => {
       const needed = calls;
       for (let last = 1; last <= needed; last++) {
         calls = 0;
+        const before = live();
         spy.mockImplementation((bytes) => {
           if (++calls < last) return allocate(bytes);
           throw new OutOfMemoryError({ device: 'cpu', requestedBytes: bytes, heldBytes: 0, freeBytes: 0 });
         });
         expect(() => toyModel()).toThrow(OutOfMemoryError);
-        expect(live()).toBe(before);
+        // Less where tensors that other tests dropped were freed for it.
+        expect(live()).toBeLessThanOrEqual(before);
       }
       expect(needed).toBeGreaterThan(20);
     } finally {

@@ -245,7 +245,7 @@ Build the model with the sizes of the state.`,
     const allocate = cpu.allocate.bind(cpu);
     let calls = 0;
     vi.spyOn(cpu, 'allocate').mockImplementation((bytes) => {
-      if (++calls === 2)
+      if (++calls >= 2)
         throw new OutOfMemoryError({ device: 'cpu', requestedBytes: bytes, heldBytes: 0, freeBytes: 0 });
       return allocate(bytes);
     });
@@ -255,7 +255,8 @@ Build the model with the sizes of the state.`,
       [1, 2],
       [3, 4],
     ]);
-    expect(live()).toBe(before);
+    // Less where tensors that other tests dropped were freed for it.
+    expect(live()).toBeLessThanOrEqual(before);
   });
 
   it('needs one name of a tied parameter, and refuses two that differ', () => {
