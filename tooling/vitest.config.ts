@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Under `npm test` a package that passes is one line, and what fails is printed in full. */
 const isSummarized = process.env['ROOFLINE_TEST_SUMMARY'] !== undefined;
@@ -16,6 +17,23 @@ const areAlone = globSync(['test/**/*.test.ts', 'tooling/test/**/*.test.ts'], {
 
 export function isAlone(file: string): boolean {
   return /\bvi\.(mock|doMock|hoisted|resetModules)\(|alone in a process/.test(readFileSync(file, 'utf8'));
+}
+
+/** Begins with what takes longest, or workers end far apart. Vitest knows by the run before; before the first one nobody does. */
+class ProgramsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    if (sorted.some((file) => this.ctx.cache.getTestSpecificationResult(file))) return sorted;
+    const projects = [...new Set(sorted.map(({ project }) => project))];
+    const first = new Set(sorted.filter(({ moduleId }) => startsPrograms(moduleId)));
+    const rank = (file: TestSpecification) => 2 * projects.indexOf(file.project) + (first.has(file) ? 0 : 1);
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
+/** Whether a file starts processes, or compiles for a GPU, real or emulated. */
+function startsPrograms(file: string): boolean {
+  return /child_process|\/run-ranks|\/run-cli|\/workshop|[eE]mulated|Nvcc/.test(readFileSync(file, 'utf8'));
 }
 
 /**
@@ -43,6 +61,7 @@ export default defineConfig({
       OMP_NUM_THREADS: '1',
     },
     maxWorkers: 2,
+    sequence: { sequencer: ProgramsFirst },
     // What tests make is mostly garbage at once: with more room for it a twentieth less is spent on collecting.
     execArgv: ['--max-semi-space-size=64'],
     ...(isSummarized && { reporters: ['minimal', summaryReporter] }),
