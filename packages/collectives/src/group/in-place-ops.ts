@@ -150,16 +150,22 @@ function numbered(placed: readonly LonePlacedCall[], mutated: number): PlacedCal
   });
 }
 
-/** What an op takes for a call that reads and writes these; where they share memory, the larger, of which the other is a piece. */
+/** What an op takes for a call that reads and writes these: both, or, where one lies in the other as its piece, the larger. */
 function placesOf(
   from: Tensor | null,
   to: Tensor | null,
 ): { readonly operands: readonly Tensor[] } & Pick<PlacedCall, 'input' | 'output'> {
   const start = { operand: 0, byteOffset: 0 };
   if (!from || !to) return { operands: [(from ?? to)!], input: from && start, output: to && start };
-  if (from.storage !== to.storage)
+  const [whole, piece] = from.byteLength > to.byteLength ? [from, to] : [to, from];
+  // Apart in one storage, as two parts of a flat tensor, each is an operand: compiled functions order calls by what they use.
+  if (!liesIn(piece, whole))
     return { operands: [to, from], input: { operand: 1, byteOffset: 0 }, output: start };
-  const whole = from.byteLength > to.byteLength ? from : to;
   const within = (x: Tensor) => ({ operand: 0, byteOffset: x.address - whole.address });
   return { operands: [whole], input: within(from), output: within(to) };
+}
+
+function liesIn(piece: Tensor, whole: Tensor): boolean {
+  const start = piece.address - whole.address;
+  return piece.storage === whole.storage && start >= 0 && start + piece.byteLength <= whole.byteLength;
 }

@@ -307,6 +307,25 @@ function checkInPlace(): void {
       },
     ],
     'nothing together': [6, () => together(() => {})],
+    // Both parts of a flat tensor are written around the call, where each is its operand by itself.
+    'allReduce from part to part': [
+      12,
+      (y) => {
+        const [from, to] = [slice(y, 0, 0, 6), slice(y, 0, 6, 12)];
+        fillInPlace(from, 3 + rank);
+        group.allReduce(from, { output: to }).wait();
+        fillInPlace(from, 7);
+        addInPlace(from, to);
+      },
+    ],
+    'reduceScatter to what lies behind': [
+      6 * size + 6,
+      (y) => {
+        const [from, to] = [slice(y, 0, 0, 6 * size), slice(y, 0, 6 * size, 6 * size + 6)];
+        group.reduceScatter(to, from).wait();
+        addInPlace(to, to);
+      },
+    ],
   };
   for (const [what, [length, call]] of Object.entries(calls)) {
     checkSame(what, [length], (x) => {
