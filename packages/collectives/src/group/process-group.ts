@@ -235,7 +235,7 @@ export class ProcessGroup {
     if (this.#together || this.#togetherAsOp)
       throw new RooflineError('ARGUMENT', 'coalesce: stands inside another one; join them.');
     try {
-      if (currentTrace()) return collectAsOp(this, (this.#togetherAsOp = []), calls);
+      if (currentTrace()) return collectAsOp(this, (this.#togetherAsOp = []), calls, this.#backend);
       return collectCalls((this.#together = []), calls, this.#backend);
     } finally {
       this.#together = this.#togetherAsOp = null;

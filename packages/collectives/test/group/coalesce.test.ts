@@ -1,4 +1,4 @@
-import { ones } from '@roofline/tensor-core';
+import { DeviceError, compile, ones, slice } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
 import type { Outcome } from '../../src/group/backend.ts';
@@ -78,6 +78,36 @@ describe('coalesced calls', () => {
     expect([backend.calls.length, x.storage.references]).toEqual([0, 1]);
     group.allReduce(x).wait();
     expect(backend.starts).toEqual([1]);
+  });
+
+  it('are refused where one needs what another brings back from a copy, also in a compiled function', () => {
+    const backend = new InstantBackend();
+    const group = groupOn(backend);
+    const y = ones([3, 4]);
+    const [left, right, to] = [slice(y, 1, 0, 3), slice(y, 1, 1, 4), ones([3, 3])];
+    const pairs: readonly (() => void)[] = [
+      () => [group.allReduce(left), group.allReduce(right)],
+      () => [group.allReduce(left), group.allReduce(y)],
+      () => [group.allReduce(y), group.allReduce(left)],
+      () => [group.allReduce(left), group.allReduce(left, { output: to })],
+      () => [group.allReduce(y), group.allReduce(left, { output: to })],
+    ];
+    for (const pair of pairs) {
+      expect(() => group.coalesce(pair)).toThrow(DeviceError);
+      expect(() => compile(() => void group.coalesce(pair))()).toThrow(
+        /allReduce, which is under way, works/,
+      );
+    }
+    expect(backend.starts).toEqual([]);
+    // What has been read into a copy may be written, and parts that lie apart are nothing to each other.
+    const fitting = () => {
+      group.allReduce(left, { output: to });
+      group.allReduce(slice(y, 1, 0, 2));
+      group.allReduce(slice(y, 1, 2, 4));
+    };
+    group.coalesce(fitting).wait();
+    compile(() => void group.coalesce(fitting))();
+    expect(backend.starts).toEqual([3, 3]);
   });
 
   it('cannot be nested, async, or waited for inside', () => {
