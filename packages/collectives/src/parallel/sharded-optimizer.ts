@@ -4,6 +4,7 @@ import {
   type Tensor,
   checkCount,
   checkOptions,
+  dependOn,
   describeValue,
   requireTensor,
 } from '@roofline/tensor-core';
@@ -72,6 +73,7 @@ export class ShardedOptimizer<H extends object> {
   readonly group: ProcessGroup;
   /** Never makes a step: it holds all parameters, with the hyperparameters that may change between steps. */
   readonly #whole: ShardableOptimizer<H>;
+  readonly #groups: ShardableOptimizer<H>['groups'];
   /** This rank's share; null where there are fewer parameters than ranks. */
   #own: ShardableOptimizer<H> | null;
   readonly #makeOwn: () => ShardableOptimizer<H> | null;
@@ -80,9 +82,13 @@ export class ShardedOptimizer<H extends object> {
   /** What is sent together, in this order: the numbers of its parameters. */
   readonly #buckets: readonly (readonly number[])[];
   readonly #shares: readonly Share[];
+  /** Of the parameters that have made a step of this state, whether one of theirs was by `stepUnless`. */
+  #mayHaveSkipped = new Map<Tensor, boolean>();
   #isDisposed = false;
+  readonly #readDisposed = () => this.#isDisposed;
   /** The call that exchanges the state, until its promise is settled. */
   #underWay: 'stateDict' | 'loadStateDict' | null = null;
+  readonly #readUnderWay = () => this.#underWay;
 
   constructor(
     parameters: ShardableParameters<H>,
@@ -97,6 +103,7 @@ export class ShardedOptimizer<H extends object> {
     const { bucketBytes = 2 ** 28 } = sending;
     checkCount(owner, 'bucketBytes', bucketBytes, 1);
     this.#whole = new Optimizer(parameters, options);
+    this.#groups = this.#whole.groups.map((each) => this.#passingOn(each));
     const all = this.#whole.parameters();
     const hyperparameters = this.#whole.groups.map(({ parameters: { length }, ...rest }) => ({
       length,
@@ -131,7 +138,7 @@ export class ShardedOptimizer<H extends object> {
 
   /** The groups of all parameters. Hyperparameters may be changed between steps, on all ranks alike. */
   get groups(): ShardableOptimizer<H>['groups'] {
-    return this.#whole.groups;
+    return this.#groups;
   }
 
   /** All parameters, of all ranks, group by group. */
@@ -151,8 +158,25 @@ export class ShardedOptimizer<H extends object> {
 
   set learningRate(learningRate: number) {
     this.#whole.learningRate = learningRate;
-    // A compiled step sets none.
     if (this.#own) this.#own.learningRate = learningRate;
+  }
+
+  /** A view of a group that passes on what is set to this rank's share, at once: a compiled step may set nothing. */
+  #passingOn<G extends object>(group: G): G {
+    return new Proxy(group, {
+      set: (target, name, value) => {
+        const isSet = Reflect.set(target, name, value);
+        this.#passHyperparameters();
+        return isSet;
+      },
+    });
+  }
+
+  #passHyperparameters(): void {
+    for (const [i, { group }] of this.#shares.entries()) {
+      const { parameters: _, ...hyperparameters } = this.groups[group]!;
+      if (this.#own) Object.assign(this.#own.groups[i]!, hyperparameters);
+    }
   }
 
   /** Forgets all gradients. */
@@ -166,6 +190,7 @@ export class ShardedOptimizer<H extends object> {
    */
   step(): void {
     this.#assertReady('step');
+    this.#noteSteps(false);
     this.#update((own, onGroupUpdated) => own.step(onGroupUpdated));
   }
 
@@ -176,7 +201,19 @@ export class ShardedOptimizer<H extends object> {
   stepUnless(skip: Tensor): void {
     this.#assertReady('stepUnless');
     requireTensor(`${owner}.stepUnless`, skip);
+    this.#noteSteps(true);
     this.#update((own, onGroupUpdated) => own.stepUnless(skip, onGroupUpdated));
+  }
+
+  /**
+   * Notes which parameters make a step. Their first makes the optimizer's state, and so does their first `stepUnless`, so that a
+   * compiled step is recorded again: by all ranks, also those that update other parameters.
+   */
+  #noteSteps(maySkip: boolean): void {
+    const stepping = this.parameters().filter(({ grad }) => grad !== null);
+    const known = this.#mayHaveSkipped;
+    dependOn(() => known === this.#mayHaveSkipped && stepping.map((each) => known.get(each)).join());
+    for (const each of stepping) known.set(each, maySkip || known.get(each) === true);
   }
 
   #update(step: (own: ShardableOptimizer<H>, onGroupUpdated: (group: number) => void) => void): void {
@@ -187,10 +224,7 @@ export class ShardedOptimizer<H extends object> {
     const sendBefore = (end: number) => {
       for (; bucket < end; bucket++) works.push(this.#send(all, this.#buckets[bucket]!));
     };
-    if (this.#own) {
-      this.#takeHyperparameters(this.#own);
-      step(this.#own, (share) => sendBefore(this.#shares[share + 1]?.bucket ?? ends));
-    }
+    if (this.#own) step(this.#own, (share) => sendBefore(this.#shares[share + 1]?.bucket ?? ends));
     sendBefore(ends);
     for (const work of works) work.wait();
   }
@@ -199,16 +233,6 @@ export class ShardedOptimizer<H extends object> {
   #send(all: readonly Tensor[], numbers: readonly number[]): Work {
     const parameters = numbers.map((number) => all[number]!);
     return startBroadcasts(this.group, parameters, (i) => this.#owners[numbers[i]!]!);
-  }
-
-  #takeHyperparameters(own: ShardableOptimizer<H>): void {
-    for (const [i, { group }] of this.#shares.entries()) {
-      const { parameters: _, ...hyperparameters } = this.#whole.groups[group]!;
-      const target = own.groups[i]!;
-      // A compiled function may set none: there the collective after this says what is wrong.
-      const isChanged = ([name, value]: [string, unknown]) => target[name as keyof H] !== value;
-      Object.assign(target, Object.fromEntries(Object.entries(hyperparameters).filter(isChanged)));
-    }
   }
 
   /**
@@ -232,6 +256,9 @@ export class ShardedOptimizer<H extends object> {
       const loaded = await loadState(this.#split, this.#makeOwn, state, root);
       this.#own?.dispose();
       this.#own = loaded;
+      // Some may have been set meanwhile.
+      this.#passHyperparameters();
+      this.#mayHaveSkipped = new Map();
     });
   }
 
@@ -282,13 +309,15 @@ export class ShardedOptimizer<H extends object> {
   }
 
   #assertReady(method: string): void {
-    if (this.#isDisposed) {
+    // A compiled step asks before each run.
+    if (dependOn(this.#readDisposed)) {
       throw new DisposedError(
         `${owner}.${method}: the optimizer was used after it had been disposed; make a new one.`,
       );
     }
-    if (this.#underWay === null) return;
-    throw new RooflineError('ORDER', `${owner}.${method}: ${this.#underWay}() is under way; await it first.`);
+    const underWay = dependOn(this.#readUnderWay);
+    if (underWay === null) return;
+    throw new RooflineError('ORDER', `${owner}.${method}: ${underWay}() is under way; await it first.`);
   }
 }
 

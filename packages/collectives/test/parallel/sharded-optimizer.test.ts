@@ -244,6 +244,28 @@ describe('an optimizer split over two ranks', () => {
     }
   });
 
+  it('goes on with the hyperparameters that are set while it loads', async () => {
+    let meanwhile = () => {};
+    class Told extends AdamW {
+      override loadStateDict(state: OptimizerState): void {
+        super.loadStateDict(state);
+        meanwhile();
+      }
+    }
+    const shardOf = (parameters: readonly Tensor[], group: ProcessGroup) =>
+      new ShardedOptimizer(groupsOf(parameters), Told, group, options);
+    const both = new Both(shapes.length, shardOf);
+    both.step(1);
+    const state = both.whole.stateDict();
+    meanwhile = () => {
+      for (const { groups } of [...both.optimizers, both.whole])
+        for (const group of groups) (group as { weightDecay: number }).weightDecay = 0.7;
+    };
+    expect(await both.all((each) => each.loadStateDict(state))).toEqual([undefined, undefined]);
+    both.step(2);
+    both.expectEqual();
+  });
+
   it('refuses on both ranks what one gives wrongly, and stays as it was', async () => {
     const both = new Both();
     both.step(1);
