@@ -17,6 +17,7 @@ export function assignShards(sizes: readonly number[], ranks: number): number[] 
 /**
  * In which bucket each part goes: those of one rank, in their order, fill buckets of `bucketBytes`; the last one of a bucket may exceed
  * it. A part of several buckets' bytes leaves its rank out of the next ones, so that after each all ranks have given about as much.
+ * Those that this leaves without a part of any rank are not counted.
  */
 export function assignBuckets(
   sizes: readonly number[],
@@ -24,9 +25,12 @@ export function assignBuckets(
   bucketBytes: number,
 ): number[] {
   const sums = new Map<number, number>();
-  return sizes.map((bytes, i) => {
+  const buckets = sizes.map((bytes, i) => {
     const before = sums.get(owners[i]!) ?? 0;
     sums.set(owners[i]!, before + bytes);
     return Math.floor(before / bucketBytes);
   });
+  const inOrder = [...new Set(buckets)].toSorted((a, b) => a - b);
+  const numbers = new Map(inOrder.map((bucket, number) => [bucket, number]));
+  return buckets.map((bucket) => numbers.get(bucket)!);
 }

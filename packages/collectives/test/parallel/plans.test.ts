@@ -80,6 +80,11 @@ describe('assignBuckets', () => {
   it('leaves out those that a part of several has filled', () => {
     expect(assignBuckets([10, 1, 4, 1, 1], [0, 0, 1, 1, 1], 4)).toEqual([0, 2, 0, 1, 1]);
   });
+
+  it('has none that are empty on all ranks, however much larger than a bucket a part is', () => {
+    expect(assignBuckets([10, 1, 1, 9], [0, 0, 1, 1], 4)).toEqual([0, 1, 0, 0]);
+    expect(assignBuckets([2 ** 40, 1, 2 ** 39, 1], [0, 0, 1, 1], 1)).toEqual([0, 2, 0, 1]);
+  });
 });
 
 describe('states', () => {
