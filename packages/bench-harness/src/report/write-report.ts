@@ -90,7 +90,7 @@ export async function writeReport(
 const TAKEN = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
 
 /** Throws a UsageError where something of another kind is at `path`. */
-function inFreePlace(path: string, write: () => void): void {
+export function inFreePlace(path: string, write: () => void): void {
   try {
     write();
   } catch (cause) {

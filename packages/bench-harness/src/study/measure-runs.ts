@@ -4,6 +4,7 @@ import { ResultsFileError } from '../errors.ts';
 import { isOfThisCode } from '../records/git-state.ts';
 import type { CellRecord } from '../records/record.ts';
 import { runSweep, type SweepObserver } from '../runner/sweep.ts';
+import { afterMs } from '../runner/timer.ts';
 import { askedSweep } from './asked-sweep.ts';
 import { expectedCellMs, type PlannedRun } from './planned-runs.ts';
 
@@ -48,12 +49,12 @@ export async function measureRuns(runs: readonly PlannedRun[], options: MeasureO
   }
 }
 
-/** A timer of days would fire at once. */
+/** Aborts when the time is up; never where there is no end. */
 function timeSignal(untilMs: number): { signal: AbortSignal; clear(): void } {
   const controller = new AbortController();
   if (untilMs === Infinity) return { signal: controller.signal, clear: () => {} };
-  const timer = setTimeout(() => controller.abort(), Math.max(0, untilMs - performance.now()));
-  return { signal: controller.signal, clear: () => clearTimeout(timer) };
+  const leftMs = Math.max(0, untilMs - performance.now());
+  return { signal: controller.signal, clear: afterMs(leftMs, () => controller.abort()) };
 }
 
 async function measureRun(

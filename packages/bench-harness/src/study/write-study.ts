@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import {
   isPicture,
@@ -13,6 +13,7 @@ import {
   type Report,
 } from '@roofline/reports';
 import { makeWritable } from '../records/results-folder.ts';
+import { inFreePlace } from '../report/write-report.ts';
 
 const themes = ['light', 'dark'] as const;
 
@@ -36,14 +37,11 @@ export async function writeStudy(
   onFigure: (done: number, total: number) => void = () => {},
 ): Promise<WrittenStudy> {
   makeWritable(folder);
-  const figures = join(folder, 'figures');
-  // Those of cells that are shown no more would stay.
-  rmSync(figures, { recursive: true, force: true });
-  mkdirSync(figures, { recursive: true });
+  emptyOfFigures(join(folder, 'figures'));
   const files: string[] = [];
   const write = (name: string, content: string | Uint8Array) => {
     const path = resolve(folder, name);
-    writeFileSync(path, content);
+    inFreePlace(path, () => writeFileSync(path, content));
     files.push(path);
     return path;
   };
@@ -68,6 +66,15 @@ export async function writeStudy(
   write('study.tex', renderLatex(report, withoutPng === null ? pngs : {}));
   write('study.typ', renderTypst(report, svgs));
   return { html, files, withoutPng };
+}
+
+/** How the figures of a study end; others in their folder are somebody's own, as where a paper lies next to it. */
+const FIGURE = /-(light|dark)\.(svg|png)$/;
+
+/** Makes the folder of the figures. Those of cells that are shown no more would stay. */
+function emptyOfFigures(folder: string): void {
+  inFreePlace(folder, () => mkdirSync(folder, { recursive: true }));
+  for (const name of readdirSync(folder)) if (FIGURE.test(name)) rmSync(join(folder, name));
 }
 
 function figurePath({ id }: Picture, theme: (typeof themes)[number], extension: 'svg' | 'png'): string {

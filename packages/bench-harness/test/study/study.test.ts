@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { canonicalJson } from '../../src/records/json.ts';
@@ -99,6 +99,11 @@ describe('a study', () => {
     expect(await document()).toContain('All 3 cells are of another state of the code than this one.');
   });
 
+  it('has the time of a budget of weeks, which is longer than a timer of Node lasts', async () => {
+    const untilMs = performance.now() + 30 * 24 * 60 * 60 * 1000;
+    expect(await measure(placeIn(temporaryFolder()), { untilMs })).toEqual(['sums', 'float16', 'bfloat16']);
+  });
+
   it('shows cells in the order of the plan, whichever were measured first', async () => {
     const place = placeIn(temporaryFolder());
     await measure(place);
@@ -150,6 +155,34 @@ describe('a study', () => {
       'roofline precision --study dtypes --dtype float16,bfloat16 --device cpu --out',
     );
     expect(markdown.indexOf('Accumulation in mixed')).toBeLessThan(markdown.indexOf('## Mixed precision'));
+  });
+
+  it('replaces its own figures, and keeps what else lies in their folder', async () => {
+    const folder = temporaryFolder();
+    const report = await studyDocument(await planRuns(rounding, placeIn(folder)));
+    const plot: Plot = {
+      ...{ kind: 'plot', id: 'a', title: 'A', marks: 'line' },
+      ...{ x: { label: 'x', scale: 'linear' }, y: { label: 'y', scale: 'linear' } },
+      series: [{ name: 'a', points: [{ x: 1, y: 1 }] }],
+    };
+    const figures = join(folder, 'figures');
+    mkdirSync(figures);
+    writeFileSync(join(figures, 'architecture.svg'), '<svg/>');
+    await writeStudy(report, folder, [plot]);
+    expect(readdirSync(figures)).toEqual(expect.arrayContaining(['a-light.svg', 'architecture.svg']));
+    await writeStudy(report, folder);
+    expect(readdirSync(figures)).toEqual(['architecture.svg']);
+  });
+
+  it('says what is in the place of its figures or its document, and leaves it there', async () => {
+    const report = await studyDocument(await planRuns(rounding, placeIn('results')));
+    const taken = temporaryFolder();
+    writeFileSync(join(taken, 'figures'), 'mine');
+    await expect(writeStudy(report, taken)).rejects.toThrow(/figures \(EEXIST\): remove what is there/);
+    expect(readFileSync(join(taken, 'figures'), 'utf8')).toBe('mine');
+    const folder = temporaryFolder();
+    mkdirSync(join(folder, 'study.md'));
+    await expect(writeStudy(report, folder)).rejects.toThrow(/study\.md \(EISDIR\): remove what is there/);
   });
 
   it('draws both backends in one figure, whatever their runs', async () => {
