@@ -59,11 +59,21 @@ export function parseWholeNumber(flag: string, least: number): (given: Given) =>
 }
 
 export function parsePositiveNumber(flag: string): (given: Given) => number {
+  return parseNumber(flag, 'a number above 0', (value) => value > 0 && Number.isFinite(value));
+}
+
+/** A number that `isAllowed`; `wanted` says which are. */
+export function parseNumber(
+  flag: string,
+  wanted: string,
+  isAllowed: (value: number) => boolean,
+): (given: Given) => number {
   return (given) => {
     const text = single(flag, given);
     const value = Number(text);
-    if (text === '' || !(value > 0 && Number.isFinite(value))) {
-      throw new UsageError(`--${flag} wants a number above 0, not '${text}'.`);
+    // JavaScript takes blanks for 0.
+    if (text.trim() === '' || !isAllowed(value)) {
+      throw new UsageError(`--${flag} wants ${wanted}, not '${text}'.`);
     }
     return value;
   };

@@ -2,7 +2,7 @@ import { asCalled } from './invocation.ts';
 import { canRewrite, ERASE_LINE } from './terminal.ts';
 
 /** What would clear a screen, move the cursor or turn the direction of text; records may hold anything. */
-const CONTROL = /(?![\t\n])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+const CONTROL = /(?![\t\n])[\p{Cc}\p{Bidi_Control}]/gu;
 
 /** A text as it may be written to a terminal. */
 export function withoutCodes(text: string): string {

@@ -3,6 +3,7 @@ import { defineCommand } from '../cli/command.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
 import {
   parseChoice,
+  parseNumber,
   parsePath,
   parsePositiveNumber,
   parseWholeNumber,
@@ -55,7 +56,7 @@ export const generateCommand = defineCommand({
     'top-p': {
       type: 'string',
       describe: 'Draw from the likeliest tokens that have so much of the probability together',
-      coerce: parsePositiveNumber('top-p'),
+      coerce: parseNumber('top-p', 'a share above 0 and at most 1', (value) => value > 0 && value <= 1),
     },
     dtype: {
       type: 'string',

@@ -7,7 +7,7 @@ import { type Flags, jsonFlag } from '../cli/command.ts';
 import { ddpBackends } from '../benchmarks/ddp/parameters.ts';
 import { choiceOf } from '../cli/flags/choices.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
-import { parsePath, parsePositiveNumber, parseWholeNumber, single } from '../cli/option-values.ts';
+import { parseNumber, parsePath, parsePositiveNumber, parseWholeNumber } from '../cli/option-values.ts';
 import { UsageError } from '../errors.ts';
 import { executions } from '../execution/kinds.ts';
 import { dtypes } from '../measuring/ceilings.ts';
@@ -152,18 +152,9 @@ function readConfig(path: string): Record<string, unknown> {
 }
 
 function atLeastZero(flag: string): (given: string | readonly string[]) => number {
-  return numberOf(flag, 'a number of at least 0', (value) => value >= 0 && Number.isFinite(value));
+  return parseNumber(flag, 'a number of at least 0', (value) => value >= 0 && Number.isFinite(value));
 }
 
 function share(flag: string): (given: string | readonly string[]) => number {
-  return numberOf(flag, 'a share from 0 to below 1', (value) => value >= 0 && value < 1);
-}
-
-function numberOf(flag: string, wanted: string, isAllowed: (value: number) => boolean) {
-  return (given: string | readonly string[]): number => {
-    const text = single(flag, given);
-    const value = Number(text);
-    if (text === '' || !isAllowed(value)) throw new UsageError(`--${flag} wants ${wanted}, not '${text}'.`);
-    return value;
-  };
+  return parseNumber(flag, 'a share from 0 to below 1', (value) => value >= 0 && value < 1);
 }

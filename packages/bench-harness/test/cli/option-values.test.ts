@@ -4,6 +4,7 @@ import {
   parseChoices,
   parseList,
   parseDuration,
+  parseNumber,
   parsePositiveNumber,
   parseWholeNumber,
   parseWholeNumbers,
@@ -25,6 +26,12 @@ describe('option values', () => {
 
   it.each(['0', '-3', 'x', '', 'Infinity'])('refuses %j as seconds', (given) => {
     expect(() => parsePositiveNumber('timeout')(given)).toThrow('--timeout wants a number above 0');
+  });
+
+  it.each(['', ' ', '\t', 'x', '-0.5', 'NaN'])('refuses %j as a number, blanks for 0 too', (given) => {
+    const parse = parseNumber('clip', 'a number of at least 0', (value) => value >= 0);
+    expect(() => parse(given)).toThrow(`--clip wants a number of at least 0, not '${given}'.`);
+    expect(parse(' 0.5')).toBe(0.5);
   });
 
   it('refuses a choice that there is not', () => {

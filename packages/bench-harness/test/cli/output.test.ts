@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, it, vi } from 'vitest';
-import { tell } from '../../src/cli/output.ts';
+import { tell, withoutCodes } from '../../src/cli/output.ts';
 import { printSentence } from '../../src/cli/print-sentence.ts';
 
 /** What is written to a stream that says it is a terminal, or that it is none. */
@@ -33,4 +33,9 @@ it('a sentence wraps at the words of a terminal, and is one line in a log', () =
     'Records are in results/demo;\n  `roofline report results/demo` makes a\n  page of them.\n',
   );
   expect(writtenTo(process.stdout, false, print)).toBe(`${text}\n`);
+});
+
+it('no mark that turns the direction of text reaches a terminal', () => {
+  const marks = '\u061c\u200e\u200f\u202a\u202e\u2066\u2069';
+  expect(withoutCodes(`a${marks}b`)).toBe(`a${'\ufffd'.repeat(marks.length)}b`);
 });

@@ -117,4 +117,12 @@ describe('roofline generate', () => {
       stderr: expect.stringContaining('config.json cannot be read'),
     });
   });
+
+  it.each(['0', '1.01', ' ', 'NaN'])('refuses --top-p %j before it opens anything', async (share) => {
+    const { exitCode, stdout, stderr } = await runMain([
+      ...['generate', '--checkpoint', 'nowhere', '--top-p', share],
+    ]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+    expect(stderr).toContain(`--top-p wants a share above 0 and at most 1, not '${share}'.`);
+  });
 });

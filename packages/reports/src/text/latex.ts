@@ -34,8 +34,9 @@ export const LATEX_ESCAPES: Escapes = {
   '[': '{[}',
   ']': '{]}',
   '*': '{*}',
-  // No ligature: `--flag` keeps both hyphens.
+  // No ligatures: `--flag` keeps both hyphens, and an empty text between apostrophes does not become a quotation mark.
   '--': '{-}{-}',
+  "''": "{'}{'}",
   '–': '--',
   '—': '---',
   '±': '$\\pm$',
@@ -60,6 +61,8 @@ export const LATEX_ESCAPES: Escapes = {
   μ: '$\\mu$',
   ...Object.fromEntries(Object.entries(greek).map(([letter, name]) => [letter, `$\\${name}$`])),
   '…': '\\ldots{}',
+  // What `printable` leaves in place of codes: pdflatex stops at it.
+  '\ufffd': '?',
   '\u00a0': '~',
   '\r\n': ' ',
   '\n': ' ',

@@ -1,5 +1,5 @@
 /** Control codes but for tabs and line breaks, marks that turn the direction of text, and halves of characters. */
-const UNPRINTABLE = /(?![\t\n\r])[\p{Cc}\p{Cs}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu;
+const UNPRINTABLE = /(?![\t\n\r])[\p{Cc}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/gu;
 
 /**
  * A text as it may appear in a terminal, an XML document or a table: what does not print is a replacement character.

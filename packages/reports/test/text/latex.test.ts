@@ -63,3 +63,9 @@ it('writes Greek letters and signs of formulas by commands: pdflatex knows no ot
     String.raw`$\alpha$, 1/$\beta$, $\Delta$$\sigma$, $\Vert$g$\Vert$ $\ne$ $\surd$$\varepsilon$ &`,
   );
 });
+
+it('writes what does not print as a character that pdflatex knows, and no ligature', () => {
+  const table = measurements();
+  table.rows = [{ size: "a\u001bb\u202ec\ufffd, not ''", timeMs: 1 }];
+  expect(renderLatex(table)).toContain("    a?b?c?, not {'}{'} & ");
+});

@@ -22,9 +22,9 @@ const reportOf = (block: Table) =>
   });
 
 /** Clears the screen, rings, names the window, sends 8-bit codes, turns the line around, breaks an encoder. */
-const CODES = 'a\u001b[2J\u0007\u001b]0;title\u0007\u009b31m\u0000\u007f\u202eb\ud800c\ufffe';
+const CODES = 'a\u001b[2J\u0007\u001b]0;title\u0007\u009b31m\u0000\u007f\u202eb\ud800c\ufffe\u061c\u200fd';
 // Besides control codes of each kind: tabs and line breaks are layout.
-const CONTROL = /(?![\t\n\r])[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069\ufffe\uffff]/u;
+const CONTROL = /(?![\t\n\r])[\p{Cc}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]/u;
 
 const table: Table = {
   kind: 'table',
