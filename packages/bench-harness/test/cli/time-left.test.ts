@@ -28,6 +28,15 @@ describe('TimeLeft', () => {
     expect(timeLeft.inWords(70_000)).toBe('2 min left');
   });
 
+  it('counts the cells that come by the whole of the first, before that has ended', () => {
+    const timeLeft = new TimeLeft();
+    timeLeft.started(3, 0);
+    timeLeft.cellStarted(0);
+    timeLeft.cellProgressed(1, 2, 'steps', 40_000);
+    // 40 s of this one, and of two more 80 s each.
+    expect(timeLeft.inWords(40_000)).toBe('3 min left');
+  });
+
   it('says nothing of what takes seconds in all, and hours where it takes them', () => {
     const timeLeft = new TimeLeft();
     timeLeft.started(1, 0);

@@ -86,6 +86,14 @@ describe('ratioOfMedians', () => {
     expect(inverse.high).toBeCloseTo(2 / bound, 12);
   });
 
+  it('takes of an even number of draws the mean of the two in the middle', () => {
+    // Samples that lie alike around 55 have bounds that do, too.
+    const samples = Array.from({ length: 10 }, (_, index) => 10 * (index + 1));
+    const { low, high } = ratioOfMedians(samples, [1, 1]);
+    expect(Math.abs(low + high - 110)).toBeLessThanOrEqual(5);
+    expect([low, high].map((bound) => bound % 5)).toEqual([0, 0]);
+  });
+
   it('leaves its samples as they are', () => {
     const [a, b] = [
       [3, 1, 2],

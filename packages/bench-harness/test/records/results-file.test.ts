@@ -34,6 +34,16 @@ describe('results file', () => {
     expect(readFileSync(path, 'utf8').endsWith('\n')).toBe(true);
   });
 
+  it('cuts off what was torn in the middle of a character', () => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    const [whole, torn] = ['größe', '屋根'].map((size) => toyRecord({ size }));
+    write(path, whole!);
+    const bytes = Buffer.from(JSON.stringify(torn));
+    appendFileSync(path, bytes.subarray(0, bytes.indexOf(Buffer.from('屋')) + 2));
+    write(path, toyRecord());
+    expect(readFileSync(path, 'utf8')).toBe(`${JSON.stringify(whole)}\n${JSON.stringify(toyRecord())}\n`);
+  });
+
   it("drops a first record that was torn, unless it might be anybody's", () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     writeFileSync(path, JSON.stringify(toyRecord()).slice(0, 200));

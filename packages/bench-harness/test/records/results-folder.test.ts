@@ -39,6 +39,21 @@ describe('results folder', () => {
     expect(readdirSync(path).sort()).toEqual(['results-2.jsonl', 'results.jsonl']);
   });
 
+  it('counts the record of the file that was made last, beyond the tenth too', () => {
+    const path = temporaryFolder();
+    const identity = identityOf(toyRecord());
+    for (let file = 1; file <= 11; file++) {
+      const folder = openResultsFolder(path, identity, { forceNew: true });
+      folder.append(toyRecord({}, { durationMs: file }));
+      folder.close();
+      expect(readResults(path).map(({ durationMs }) => durationMs)).toEqual([file]);
+    }
+    expect(readdirSync(path)).toHaveLength(11);
+    const last = openResultsFolder(path, identity);
+    expect(last.earlier.map(({ durationMs }) => durationMs)).toEqual([11]);
+    last.close();
+  });
+
   it('gives the lock back when it refuses', () => {
     const path = temporaryFolder();
     const folder = openResultsFolder(path, identityOf(toyRecord()));

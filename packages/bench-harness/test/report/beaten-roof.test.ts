@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { attentionBenchmark } from '../../src/benchmarks/attention/benchmark.ts';
 import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
 import { flashBenchmark } from '../../src/benchmarks/flash/benchmark.ts';
+import { beatenRoofSentence } from '../../src/report/beaten-roof.ts';
 import type { CellRecord } from '../../src/records/record.ts';
 import { attentionRecord, flashRecord } from '../fixtures/attention-records.ts';
 import { toyRecord } from '../fixtures/records.ts';
@@ -35,4 +36,17 @@ it('takes a ceiling that is beaten by less than 5 % for one that was measured we
   expect(told(flopsPerSecond / 1.04)).not.toMatch(disturbed);
   expect(told(flopsPerSecond / 1.06)).toMatch(disturbed);
   expect(told(flopsPerSecond / 1.06)).not.toContain('Closest to the roof');
+});
+
+it('names what is above its own ceiling the most, not what reaches the most', () => {
+  const beating = (name: string, dtype: 'float32' | 'bfloat16', flopsPerSecond: number) => ({
+    ...{ name, dtype, flopsPerSecond },
+    record: toyRecord(
+      {},
+      { ceilings: { matmulFlopsPerSecond: { float32: 1e12, bfloat16: 1e14 }, copyBytesPerSecond: 1e11 } },
+    ),
+  });
+  expect(
+    beatenRoofSentence([beating('low', 'bfloat16', 1.2e14), beating('whole', 'float32', 3e12)])[0],
+  ).toContain('whole reaches 3.00 TFLOP/s, and what was measured as the ceiling of float32 products is 1.00');
 });

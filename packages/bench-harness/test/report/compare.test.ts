@@ -5,6 +5,7 @@ import {
   comparisonTable,
   differences,
   regressions,
+  type Comparison,
 } from '../../src/report/compare.ts';
 import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
 import type { CellRecord } from '../../src/records/record.ts';
@@ -186,5 +187,67 @@ describe('compareRecords', () => {
     const comparisons = await compareRecords(both, both);
     expect(comparisons.map(({ before, after }) => before === after)).toEqual([true, true]);
     expect(differences(comparisons)).toEqual([]);
+  });
+
+  it('pairs a cell that is there in other settings alone with the last of them', async () => {
+    const of = (warmup: number) =>
+      toyRecord({}, { settings: { ...toyRecord().settings, warmup }, key: `of-${warmup}` });
+    const [only, ...others] = await compareRecords([toyRecord()], [of(5), of(7), of(9)]);
+    expect(only!.after.settings['warmup']).toBe(9);
+    expect(others).toEqual([]);
+  });
+
+  it('shows what was not measured before by how it ended then', async () => {
+    const [row] = comparisonTable(await compareRecords([outOfMemoryRecord()], [toyRecord()])).rows;
+    expect(row).toMatchObject({ status: 'out-of-memory', verdict: 'out of memory before, ok after' });
+  });
+});
+
+/** A cell that takes this ratio of its time, with the interval of that. */
+const timed = (
+  ratio: number,
+  [low, high]: [number, number],
+  memoryRatio: number | null = null,
+): Comparison => ({
+  ...{ cell: `at ${ratio}`, before: toyRecord(), after: toyRecord(), memoryRatio },
+  times: { beforeMs: 10, afterMs: 10 * ratio, ratio: { ratio, low, high } },
+});
+
+describe('the interval of a ratio', () => {
+  it('makes a regression of what lies above the limit and is no noise, however near 1 its lower end', () => {
+    const isWorse = (limit: number, ...cell: Parameters<typeof timed>) =>
+      regressions([timed(...cell)], limit).length > 0;
+    expect(isWorse(1.1, 1.2, [1.01, 1.4])).toBe(true);
+    expect(isWorse(1.1, 1.2, [1, 1.4])).toBe(false);
+    expect(isWorse(1.1, 1.1, [1.05, 1.15])).toBe(false);
+    // Below 1 a limit asks for a gain, which noise alone does not miss.
+    expect(isWorse(0.8, 0.9, [0.85, 0.95])).toBe(true);
+    expect(isWorse(0.8, 0.9, [0.8, 1])).toBe(false);
+    expect(isWorse(1.1, 1, [0.9, 1.1], 1.1)).toBe(false);
+    expect(isWorse(1.1, 1, [0.9, 1.1], 1.11)).toBe(true);
+  });
+
+  it('gives a verdict where it leaves 1 outside, and none where it ends there', () => {
+    const intervals: [number, number][] = [
+      [0.8, 0.99],
+      [0.8, 1],
+      [1, 1.2],
+      [1.01, 1.2],
+    ];
+    const { rows } = comparisonTable(intervals.map((interval) => timed(1, interval)));
+    expect(rows.map(({ verdict }) => verdict)).toEqual([
+      ...['faster', 'no clear difference', 'no clear difference', 'slower'],
+    ]);
+  });
+
+  it('has what got slower and faster the most come first, and memory that shrank be said as well', () => {
+    const slower = [timed(1.2, [1.1, 1.3]), timed(1.9, [1.8, 2])];
+    const faster = [timed(0.9, [0.8, 0.95]), timed(0.5, [0.4, 0.6], 0.75)];
+    expect(comparisonSummary([...slower, ...faster], 1)).toEqual([
+      '2 of 4 got slower beyond noise: at 1.9 1.90× (1.800–2.000); at 1.2 1.20× (1.100–1.300).',
+      '2 of 4 got faster beyond noise: at 0.5 0.50× (0.400–0.600); at 0.9 0.90× (0.800–0.950).',
+      'Peak memory changed: at 0.5 0.75×.',
+      '1 cell is in one of the two alone.',
+    ]);
   });
 });

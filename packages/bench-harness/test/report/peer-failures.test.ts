@@ -30,12 +30,14 @@ describe('where PyTorch has no time', () => {
       { name: 'small', peer: null },
       ...[1, 20].map((batch) => ({ name: `batch ${batch}`, peer: spent(`${batch} GiB`) })),
     ];
+    cells.push({ name: 'xl', peer: failed('No module named torch. Install it.') });
     const of = (title: string) => cells.map((cell) => ({ ...cell, title }));
     const [jax] = of('JAX');
     expect(peerFailures([...of('PyTorch'), jax!])).toEqual([
       'PyTorch could not run small; small, context 32: RuntimeError in PyTorch: torch.compile needs PyTorch 2.',
       'PyTorch could not run small: no memory.',
       'PyTorch could not run batch 1; batch 20: OutOfMemoryError in PyTorch: CUDA out of memory.',
+      'PyTorch could not run xl: No module named torch. Install it.',
       'JAX could not run small: RuntimeError in PyTorch: torch.compile needs PyTorch 2.',
     ]);
   });

@@ -54,6 +54,17 @@ describe('reportOfRecords', () => {
     ]);
   });
 
+  it('keeps a sweep whole of which only some cells were measured before in other settings', async () => {
+    const again = [toyRecord({}, withSteps(9)), toyRecord({ size: 'xl' }, withSteps(9))];
+    const { sections } = await reportOfRecords([toyRecord(), ...again]);
+    const sizes = sections
+      .flatMap(({ blocks }) => blocks)
+      .flatMap((block) => (block.kind === 'table' && /^e2e.*-times$/.test(block.id) ? [block] : []))
+      .map(({ rows }) => rows.map(({ size }) => size));
+    // That of two sizes has a chart, and comes first.
+    expect(sizes).toEqual([['small', 'xl'], ['small']]);
+  });
+
   it('begins with the part that compares with a peer, whose claim is the title, and with its chart', async () => {
     const beside = (size: string) => toyRecord({ size }, { result: { ...toyResult(), peer } });
     const alone = ['small', 'xl'].map((size) => toyRecord({ size }, withSteps(9)));

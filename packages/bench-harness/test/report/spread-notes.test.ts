@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { summarize } from '../../src/measuring/statistics.ts';
-import { becameFaster, hasWideSpread, relativeSpread } from '../../src/report/spread-notes.ts';
+import { becameFaster, hasWideSpread, relativeSpread, spreadNotes } from '../../src/report/spread-notes.ts';
 
 describe('times that say little', () => {
   it('reports the spread over the mean', () => {
@@ -23,9 +23,29 @@ describe('times that say little', () => {
     expect(becameFaster([106, 106, 106, 103, 103, 103, 103, 100, 100, 100])).toBe(true);
     expect(becameFaster([106, 106, 103, 103, 103, 103, 100, 100])).toBe(false);
     expect(becameFaster([])).toBe(false);
+    expect(becameFaster([106, 106, 104, 103, 103, 103, 100, 100, 100])).toBe(false);
     // By 5 % and not over it.
     const from100To = (last: number) => [100, 100, 100, 98, 98, 98, last, last, last];
     expect([95.001, 95, 94.999].map((last) => becameFaster(from100To(last)))).toEqual([false, false, true]);
+  });
+
+  it('says of cells once what is wrong with their times', () => {
+    const cells = [
+      {
+        name: 'warming',
+        samplesMs: [
+          [9, 9, 9],
+          [20, 20, 20, 15, 15, 15, 10, 10, 10],
+        ],
+      },
+      { name: 'wide', samplesMs: [[100, 107, 93]] },
+      { name: 'steady', samplesMs: [[100, 101, 99], [50]] },
+    ];
+    const texts = spreadNotes(cells).map((note) => (note.kind === 'note' ? note.text : ''));
+    expect(texts).toEqual([
+      expect.stringMatching(/^The spread is wide .* for wide\.$/),
+      expect.stringMatching(/^The warm-up was too short for warming: /),
+    ]);
   });
 
   it('warns by the samples', () => {
