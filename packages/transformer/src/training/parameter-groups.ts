@@ -7,6 +7,7 @@ import {
   requireTensor,
 } from '@roofline/tensor-core';
 import { Embedding } from '../layers/embedding.ts';
+import { PositionEmbedding } from '../layers/position-embedding.ts';
 import { type AnyModule, requireModule } from '../module/module.ts';
 
 /** Options of `parameterGroups`. */
@@ -25,7 +26,7 @@ export interface DecayGroup {
 
 /**
  * A model's parameters in two groups for an optimizer: the weights of its products with `weightDecay`, and without any the
- * embeddings, and what has fewer than two dimensions, as norms and biases (Brown et al. 2020; Karpathy, minGPT). A head that is tied
+ * embeddings, of tokens and of learned positions, and what has fewer than two dimensions, as norms and biases (Brown et al. 2020; Karpathy, minGPT). A head that is tied
  * to the embeddings is one of them. A group that would be empty is left out, unless it is of `parts`: ranks have the same groups. Throws a RooflineError (code RANGE) for a decay below
  * zero.
  *
@@ -48,7 +49,9 @@ export function parameterGroups(model: AnyModule, options: ParameterGroupsOption
   checkNumber('parameterGroups', 'weightDecay', weightDecay, 'a finite number of zero or more', isDecay);
   const modules = [...model.namedModules()].map(([, module]) => module);
   const embeddings = new Set(
-    modules.filter((module) => module instanceof Embedding).map(({ weight }) => weight),
+    modules
+      .filter((module) => module instanceof Embedding || module instanceof PositionEmbedding)
+      .map(({ weight }) => weight),
   );
   const all = [...model.namedParameters()];
   const isDecayed = (parameter: Tensor) => parameter.rank >= 2 && !embeddings.has(parameter);

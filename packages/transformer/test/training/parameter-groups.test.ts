@@ -23,6 +23,12 @@ describe('parameterGroups', () => {
     expect(groups['0.2']).toHaveLength(8);
   });
 
+  it('keeps it from learned positions, which are embeddings as well', () => {
+    const groups = namesOf(new TransformerLM({ ...toyConfig, layers: 1, positions: 'learned' }));
+    expect(groups['0']).toContain('position_embeddings.weight');
+    expect(groups['0.2']).toHaveLength(8);
+  });
+
   it('takes a tied head for the embeddings that it is, and all for an optimizer', () => {
     const model = new TransformerLM({ ...toyConfig, tieWordEmbeddings: true });
     expect(Object.values(namesOf(model)).flat()).not.toContain('lm_head.weight');
