@@ -249,6 +249,33 @@ export function describeUpdates(device: Device): void {
       );
     });
 
+    const scalesAfter = (scaler: GradientScaler, gradients: readonly number[]) => {
+      const parameter = parameterOf([], 1, device);
+      const optimizer = new SGD([parameter]);
+      return gradients.map((gradient) => {
+        setGradient(parameter, 0, Float32Array.of(gradient));
+        scaler.step(optimizer);
+        scaler.update();
+        return scaler.currentScale;
+      });
+    };
+
+    it('keeps its scale where another would be infinite, or have an infinite inverse', () => {
+      const options = { growthInterval: 1, growthFactor: 4, backoffFactor: 0.25 };
+      const large = new GradientScaler({ ...options, initialScale: 2 ** 124 });
+      expect(scalesAfter(large, [1, 1, NaN])).toEqual([2 ** 126, 2 ** 126, 2 ** 124]);
+      // The inverse of 2^-128 is infinite, and with it gradients would be for ever.
+      const small = new GradientScaler({ ...options, initialScale: 2 ** -124 });
+      expect(scalesAfter(small, [NaN, NaN, NaN, 1])).toEqual([2 ** -126, 2 ** -126, 2 ** -126, 2 ** -124]);
+      expect(new GradientScaler().loadStateDict(small.stateDict())).toBeUndefined();
+    });
+
+    it('grows where a state has counted more good steps than the interval of now', () => {
+      const scaler = new GradientScaler({ growthInterval: 3 });
+      scaler.loadStateDict({ scale: 8, growthTracker: 1500 });
+      expect(scalesAfter(scaler, [1, 1, 1, 1])).toEqual([16, 16, 16, 32]);
+    });
+
     it('never takes back that one was found', () => {
       const found = fromTypedArray(Float32Array.of(1), [], { device });
       const scale = fromTypedArray(Float32Array.of(2), [], { device });

@@ -35,7 +35,7 @@ export interface GradientScalerOptions {
   readonly initialScale?: number;
   /** The scale is multiplied by this after `growthInterval` steps without an overflow. Default 2. */
   readonly growthFactor?: number;
-  /** The scale is multiplied by this after a step with one. Default 0.5. */
+  /** The scale is multiplied by this after a step with one, as long as its inverse stays finite in float32. Default 0.5. */
   readonly backoffFactor?: number;
   /** Default 2000. */
   readonly growthInterval?: number;

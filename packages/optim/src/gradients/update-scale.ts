@@ -8,6 +8,9 @@ export interface ScaleRule {
   readonly growthInterval: number;
 }
 
+/** Of smaller ones, which are not normal float32, the inverse is infinite sooner or later. */
+const smallestScale = 2 ** -126;
+
 const kernel = kernelFile('update_scale', {
   ...{ scale: 'pointer', growthTracker: 'pointer', foundInf: 'pointer' },
   ...{ growthFactor: 'float64', backoffFactor: 'float64', growthInterval: 'int64' },
@@ -41,20 +44,28 @@ const updateScaleOp = defineOp<ScaleRule>({
       const where = (condition: typeof scale, then: typeof scale, otherwise: typeof scale) =>
         graph.node('Where', [condition!, then!, otherwise!], {}, then);
       const count = graph.node('Add', [growthTracker!, graph.scalar('int64', 1)]);
-      const isGrowing = graph.node('Equal', [count, graph.scalar('int64', growthInterval)], {}, bool);
+      const isGrowing = graph.node(
+        'GreaterOrEqual',
+        [count, graph.scalar('int64', growthInterval)],
+        {},
+        bool,
+      );
       const grown = times(growthFactor);
       const isInfinite = graph.node('IsInf', [grown], {}, bool);
       const good = where(isGrowing, where(isInfinite, scale, grown), scale);
+      const shrunk = times(backoffFactor);
+      const isTooSmall = graph.node('Less', [shrunk, graph.scalar('float32', smallestScale)], {}, bool);
+      const backedOff = where(isTooSmall, scale, shrunk);
       const isGood = graph.node('Equal', [foundInf!, graph.scalar('float32', 0)], {}, bool);
       const zero = graph.scalar('int64', 0);
-      return [where(isGood, good, times(backoffFactor)), where(isGood, where(isGrowing, zero, count), zero)];
+      return [where(isGood, good, backedOff), where(isGood, where(isGrowing, zero, count), zero)];
     },
   },
 });
 
 /**
  * Adapts `scale`, a float32 scalar, and `growthTracker`, an int64 scalar that counts the good steps since it last changed,
- * to a step: a bad one, where `foundInf` is not 0, or a good one.
+ * to a step: a bad one, where `foundInf` is not 0, or a good one. A state that was loaded may have counted more than the interval.
  */
 export function updateScale(scale: Tensor, growthTracker: Tensor, foundInf: Tensor, rule: ScaleRule): void {
   for (const output of apply(updateScaleOp, [scale, growthTracker, foundInf], rule)) output.dispose();
