@@ -13,7 +13,7 @@ interface Fixtures {
 }
 
 /** A model of one rank, which has all of it. */
-const shardedOf = (whole: transformer.TransformerLM): transformer.ShardedParameters => {
+export const shardedOf = (whole: transformer.TransformerLM): transformer.ShardedParameters => {
   const all = [...whole.namedParameters()];
   const leaves = new Map(
     all.map(([name, parameter]) => [name, reshape(parameter.detach(), [parameter.size])]),

@@ -1,4 +1,5 @@
-import { type Device, type Tensor, copyInPlace, fromBytes, noGrad, scope } from '@roofline/tensor-core';
+import { type Tensor, copyInPlace, fromBytes, isFloatingPoint, noGrad, scope } from '@roofline/tensor-core';
+import { valueBeyond } from '@roofline/tensor-core/kernel-api';
 import type { SafetensorsEntry } from './safetensors-header.ts';
 import { SafetensorsFile } from './safetensors.ts';
 import { StateError } from '../module/state.ts';
@@ -57,15 +58,17 @@ export class StoredTensors {
     const { shape, start, end } = place;
     const parts = this.#parts.get(name);
     if (!parts) return `there is no "${name}"`;
-    const [{ shape: stored }] = parts as [StoredPart];
+    const [{ shape: stored, entry }] = parts as [StoredPart];
     if (JSON.stringify(stored) !== JSON.stringify(shape))
       return `"${name}" is [${stored.join(', ')}], the model's [${shape.join(', ')}]`;
+    // A rank's part of a parameter is float32.
+    if (!isFloatingPoint(entry.dtype)) return `"${name}" is ${entry.dtype}, the model's float32`;
     let missing = end - start;
     for (const part of parts) for (const { length } of overlapsOf(part, place)) missing -= length;
     return missing === 0 ? null : `"${name}" lacks ${missing} of the elements ${start} to ${end}`;
   }
 
-  /** Copies elements of a tensor into `target`, which has as many. */
+  /** Copies elements of a tensor into `target`, which has as many. Throws a StateError for a value beyond its dtype. */
   read(name: string, place: PartPlace, target: Tensor): void {
     const parts = this.#parts.get(name)!;
     const [{ entry, ...first }] = parts as [StoredPart];
@@ -74,7 +77,7 @@ export class StoredTensors {
     for (const part of parts)
       for (const { inStored, inWanted, length } of overlapsOf(part, place))
         bytes.set(part.file.readRange(name, inStored * bytesEach, length * bytesEach), inWanted * bytesEach);
-    copyBytes(bytes, entry, target, target.device);
+    copyBytes(name, bytes, entry, target);
   }
 
   close(): void {
@@ -142,8 +145,20 @@ function openAll(paths: readonly string[]): SafetensorsFile[] {
   }
 }
 
-function copyBytes(bytes: Uint8Array, { dtype }: SafetensorsEntry, target: Tensor, device: Device): void {
-  noGrad(() => scope(() => copyInPlace(target, fromBytes(bytes, target.shape, { dtype, device }))));
+function copyBytes(name: string, bytes: Uint8Array, { dtype }: SafetensorsEntry, target: Tensor): void {
+  noGrad(() =>
+    scope(() => {
+      const read = fromBytes(bytes, target.shape, { dtype, device: target.device });
+      const beyond = valueBeyond(read, target.dtype);
+      if (beyond !== null) {
+        throw new StateError(
+          `loading "${name}": it holds ${beyond} in ${dtype}, which is beyond ${target.dtype}, the dtype of its parameter; scale or clamp ` +
+            'the values.',
+        );
+      }
+      copyInPlace(target, read);
+    }),
+  );
 }
 
 /** Throws a StateError that lists `complaints`, where there are any. */
