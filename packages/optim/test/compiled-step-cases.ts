@@ -13,6 +13,7 @@ import {
   observeOps,
   scope,
   sum,
+  zeros,
   zerosLike,
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
@@ -24,7 +25,7 @@ import {
   type SGDOptions,
   clipGradientNorm,
 } from '../src/index.ts';
-import { parameterOf } from './parameters.ts';
+import { parameterOf, setGradient } from './parameters.ts';
 import { pseudoRandom, referenceAdamW, worstRoundings } from './reference.ts';
 
 /** More tensors than a launch takes, an empty one and one of several chunks among them. */
@@ -234,6 +235,33 @@ export function describeCompiledSteps(device: Device): void {
     }
     expect(adamw.stateDict().metadata).toEqual(expected.stateDict().metadata);
     expect(compiled.cache.hits).toBeGreaterThanOrEqual(2);
+    compiled.dispose();
+  });
+
+  it('a step refuses hyperparameters out of range that a group was given, compiled or not, before it changes anything', () => {
+    const parameters = [parameterOf([3], 1, device), parameterOf([3], 2, device)];
+    const adamw = new AdamW(
+      parameters.map((parameter) => ({ parameters: [parameter] })),
+      { learningRate: 0.5 },
+    );
+    const sgd = new SGD(parameters, { learningRate: 0.5, momentum: 0.5 });
+    parameters.forEach((parameter) => setGradient(parameter, 7));
+    const compiled = compile(() => adamw.step());
+    for (let call = 0; call < 3; call++) compiled();
+    const before = [parameters.map((x) => x.toFlatArray()), adamw.stateDict().metadata.steps];
+    for (const learningRate of [NaN, -1, undefined as never]) {
+      adamw.groups[1]!.learningRate = sgd.groups[0]!.learningRate = learningRate;
+      for (const step of [compiled, () => adamw.step(), () => sgd.step()])
+        expect(step).toThrow(/learningRate must be a finite number of zero or more/);
+    }
+    Object.assign(sgd.groups[0]!, { learningRate: 0.5, momentum: 0, nesterov: true });
+    expect(() => sgd.stepUnless(zeros([], { device }))).toThrow(/nesterov looks ahead along a momentum/);
+    expect([parameters.map((x) => x.toFlatArray()), adamw.stateDict().metadata.steps]).toEqual(before);
+    adamw.groups[1]!.learningRate = 0.25;
+    const { misses } = compiled.cache;
+    compiled();
+    expect(adamw.stateDict().metadata.steps).toBe('[4,4]');
+    expect(compiled.cache.misses).toBe(misses);
     compiled.dispose();
   });
 

@@ -50,6 +50,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   #disposed = false;
   readonly #readDisposed = () => this.#disposed;
   readonly #readLearningRate = () => this.#groups[0]!.learningRate;
+  readonly #checkGroups = () => this.#groups.forEach((group) => this.#kind.check(group));
 
   /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
   constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
@@ -99,8 +100,9 @@ export abstract class Optimizer<H extends { learningRate: number }> {
 
   /**
    * Updates every parameter that has a gradient, in the range `optimizer`. Throws before anything is written if
-   * the optimizer, a parameter or a gradient has been disposed (DisposedError), or if a gradient is not
-   * contiguous float32 (DTypeError), or of another shape (ShapeError) or device (DeviceError) than its parameter.
+   * the optimizer, a parameter or a gradient has been disposed (DisposedError), if a gradient is not
+   * contiguous float32 (DTypeError), or of another shape (ShapeError) or device (DeviceError) than its parameter, or if a group
+   * has been given a hyperparameter out of range (RooflineError, code RANGE).
    *
    * `onGroupUpdated` is called with the index of each group after its update, before that of the next one: what is updated can be sent
    * meanwhile.
@@ -148,6 +150,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   }
 
   #step(skip: Tensor | null, onGroupUpdated: (group: number) => void): void {
+    // They may have been set since, one by one. A compiled step asks before each run.
+    dependOn(this.#checkGroups);
     range('optimizer', () =>
       noGrad(() =>
         scope(() => {
