@@ -238,7 +238,8 @@ const table: HostileTable = {
     legal: {
       '0.name': 'a',
       '0.fingerprint': 'a',
-      '0.vocabularySize': '5',
+      // Below the tokens of the text.
+      '0.vocabularySize': '',
       '0.length': '5',
       '1.batch': '5',
       '1.contextLength': '5',

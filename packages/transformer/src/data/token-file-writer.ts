@@ -190,7 +190,7 @@ function checkMetadata(metadata: TokenFileMetadata): void {
 }
 
 function checkTokens(tokens: ArrayLike<number>, vocabularySize: number, before: number): void {
-  if (!Array.isArray(tokens) && !ArrayBuffer.isView(tokens)) {
+  if (!Array.isArray(tokens) && (!ArrayBuffer.isView(tokens) || (tokens as unknown) instanceof DataView)) {
     throw new TokenFileError(`${named}: tokens must be a list or typed array, not ${describeValue(tokens)}.`);
   }
   for (let i = 0; i < tokens.length; i++) {

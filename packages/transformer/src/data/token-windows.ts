@@ -43,6 +43,7 @@ export function windowsAt(
   starts.forEach((start, row) => {
     const tokens = source.read(start, contextLength + 1);
     if (tokens?.length !== contextLength + 1) throw wrongTokens(source, start, contextLength + 1, tokens);
+    checkVocabulary(source, tokens, start);
     for (let i = 0; i < contextLength; i++) {
       ids[row * contextLength + i] = tokens[i]!;
       targets[row * contextLength + i] = tokens[i + 1]!;
@@ -50,6 +51,23 @@ export function windowsAt(
   });
   const shape = [starts.length, contextLength];
   return { ids: fromTypedArray(ids, shape, { device }), targets: fromTypedArray(targets, shape, { device }) };
+}
+
+/** Int32 would hold other tokens of what are none, and a GPU would read those of another vocabulary from beyond the embeddings. */
+function checkVocabulary(
+  { name, vocabularySize }: TokenSource,
+  tokens: ArrayLike<number>,
+  start: number,
+): void {
+  for (let i = 0; i < tokens.length; i++) {
+    const token = tokens[i]!;
+    if (Number.isInteger(token) && token >= 0 && token < vocabularySize) continue;
+    throw new RooflineError(
+      'RANGE',
+      `TokenLoader: token ${start + i} of ${name} is ${describeValue(token)}, not one of 0 to ${vocabularySize - 1}; a source's ` +
+        'vocabularySize is above all of its tokens.',
+    );
+  }
 }
 
 function wrongTokens({ name }: TokenSource, start: number, count: number, given: unknown): RooflineError {

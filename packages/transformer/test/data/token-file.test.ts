@@ -182,6 +182,11 @@ describe('writeTokens', () => {
     ['a token below zero', [[-1]], 'not one of 0 to 255'],
     ['a part of a token', [[0.5]], 'not one of 0 to 255'],
     ['what is no number', [[NaN]], 'not one of 0 to 255'],
+    [
+      'bytes that are no list',
+      [[1], new DataView(new ArrayBuffer(4)) as never],
+      'tokens must be a list or typed array, not',
+    ],
     ['no token', [[], []], 'there is no token to write'],
   ])('refuses %s, and leaves the file before', (_, chunks, message) => {
     const target = fileOf([1, 2]);

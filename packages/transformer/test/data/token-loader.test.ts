@@ -120,6 +120,23 @@ describe('a loader of tokens', () => {
       'of counting gave 2 tokens; a source gives as many tokens as it is asked',
     );
   });
+
+  // In int32, they would be other tokens, or would be read from beyond the table of embeddings.
+  it.each([1.5, NaN, -1, 45, 2 ** 32, '3', 3n, undefined])('refuses %o as a token of a source', (token) => {
+    const read = (_: number, count: number) => Array.from({ length: count }, (_, i) => (i === 5 ? token : 1));
+    const source = { ...counting(45), read: read as never };
+    const loader = new TokenLoader(source, { batch: 1, contextLength: 5 });
+    expect(() => loader.next()).toThrow(/token \d+ of counting is .*, not one of 0 to 44/);
+  });
+
+  it('takes the first and the last token of a vocabulary', () => {
+    const source = {
+      ...counting(45),
+      read: (_: number, count: number) => [44, 0, 44, 0, 44, 0].slice(0, count),
+    };
+    const { ids, targets } = new TokenLoader(source, { batch: 1, contextLength: 5 }).next();
+    expect([rowsOf(ids), rowsOf(targets)]).toEqual([[[44, 0, 44, 0, 44]], [[0, 44, 0, 44, 0]]]);
+  });
 });
 
 describe('the place of a loader', () => {
