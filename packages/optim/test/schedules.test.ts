@@ -69,6 +69,13 @@ describe('wsdSchedule', () => {
     const schedule = wsdSchedule({ maximum: 1, totalSteps: 10 });
     expect([0, 8, 9, 10].map(schedule)).toEqual([1, 1, 0.5, 0]);
     expect([9, 10].map(wsdSchedule({ maximum: 1, totalSteps: 10, decaySteps: 0 }))).toEqual([1, 0]);
+    // A fifth of 9 is one step and a bit.
+    expect([7, 8, 9].map(wsdSchedule({ maximum: 1, totalSteps: 9 }))).toEqual([1, 1, 0]);
+  });
+
+  it('may decay from the last step of its warm-up on', () => {
+    const schedule = wsdSchedule({ maximum: 1, warmupSteps: 2, totalSteps: 4, decaySteps: 2 });
+    expect([0, 1, 2, 3, 4].map(schedule)).toEqual([0, 0.5, 1, 0.5, 0]);
   });
 
   it('is the same until its decay, however long it is', () => {
@@ -89,6 +96,11 @@ describe('wsdSchedule', () => {
       /warmupSteps 9 and decaySteps 2 are more than totalSteps 10/,
     );
   });
+});
+
+it.each([cosineSchedule, linearSchedule, wsdSchedule])('%o may have its maximum as its minimum', (make) => {
+  const schedule = make({ maximum: 2, minimum: 2, warmupSteps: 1, totalSteps: 5 });
+  expect([0, 1, 2, 3, 4, 5, 6].map(schedule)).toEqual([0, 2, 2, 2, 2, 2, 2]);
 });
 
 it('constantSchedule stays at the maximum', () => {

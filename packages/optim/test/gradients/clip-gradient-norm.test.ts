@@ -33,6 +33,20 @@ describe('clipGradientNorm over ranks', () => {
     expect(copied.grad.toFlatArray()[1]).toBeCloseTo(2, 5);
   });
 
+  it('counts by the parameters of the gradients, of which some have none, and may count none', () => {
+    const [frozen, own, copied] = [1, 2, 3].map((seed) => parameterOf([2], seed)) as [Tensor, Tensor, Tensor];
+    own.grad = tensor([4, 0]);
+    copied.grad = tensor([8, 0]);
+    const counts = (parameter: Tensor) => parameter === own;
+    const norm = clipGradientNorm([frozen, own, copied], 2.5, { ranks: { ...besideThree, counts } });
+    expect(norm.item()).toBe(5);
+    expect(own.grad.toFlatArray()[0]).toBeCloseTo(2, 5);
+    expect(copied.grad.toFlatArray()[0]).toBeCloseTo(4, 5);
+    const alone = clipGradientNorm([copied], 1.5, { ranks: { ...besideThree, counts } });
+    expect(alone.item()).toBe(3);
+    expect(copied.grad.toFlatArray()[0]).toBeCloseTo(2, 5);
+  });
+
   it('needs no gradient on this one', () => {
     expect(clipGradientNorm([parameterOf([2], 1)], 1, { ranks: besideThree }).item()).toBe(3);
   });
