@@ -318,7 +318,7 @@ function checkInPlace(): void {
         addInPlace(from, to);
       },
     ],
-    'reduceScatter to what lies behind': [
+    'reduceScatter to the part after it': [
       6 * size + 6,
       (y) => {
         const [from, to] = [slice(y, 0, 0, 6 * size), slice(y, 0, 6 * size, 6 * size + 6)];
