@@ -165,8 +165,11 @@ export class ShardedOptimizer<H extends object> {
   #passingOn<G extends object>(group: G): G {
     return new Proxy(group, {
       set: (target, name, value) => {
+        const before: unknown = Reflect.get(target, name);
         const isSet = Reflect.set(target, name, value);
         this.#passHyperparameters();
+        // With the first momentum, say, an optimizer runs other ops and makes more state.
+        if (Boolean(before) !== Boolean(value)) this.#mayHaveSkipped = new Map();
         return isSet;
       },
     });
@@ -206,8 +209,8 @@ export class ShardedOptimizer<H extends object> {
   }
 
   /**
-   * Notes which parameters make a step. Their first makes the optimizer's state, and so does their first `stepUnless`, so that a
-   * compiled step is recorded again: by all ranks, also those that update other parameters.
+   * Notes which parameters make a step. Their first one makes the optimizer's state, and their first `stepUnless` more of it, so that
+   * a compiled step is recorded again: by all ranks, also those that update other parameters.
    */
   #noteSteps(maySkip: boolean): void {
     const stepping = this.parameters().filter(({ grad }) => grad !== null);
