@@ -1,4 +1,4 @@
-import { type Tensor, device, fillInPlace, ones, scope, tensor } from '@roofline/tensor-core';
+import { type Tensor, compile, device, fillInPlace, ones, scope, tensor } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type ProcessGroup, allGather, allReduce, broadcast, observeWorks, send } from '../../src/index.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
@@ -25,6 +25,25 @@ describe('an op whose call fails', () => {
     backend.settle(differing);
     expect(() => y.toArray()).toThrow('allReduce: the ranks do not call the same');
     expect(x.toArray()).toEqual([1, 2]);
+  });
+});
+
+describe('a call in place of a compiled function that fails', () => {
+  it('is heard of by the first who uses what it writes, which may be written anew then', () => {
+    const x = tensor([1, 2]);
+    const output = tensor([0, 0]);
+    const group = groupOn(new InstantBackend(lost));
+    compile(() => void group.allReduce(x, { output }))();
+    expect(() => output.toArray()).toThrow('allReduce: failed on rank 4: rank 7 is gone');
+    fillInPlace(output, 3);
+    expect([x.toArray(), output.toArray()]).toEqual([
+      [1, 2],
+      [3, 3],
+    ]);
+    compile(() => void group.allReduce(x))();
+    expect(() => fillInPlace(x, 4)).toThrow('allReduce: failed on rank 4: rank 7 is gone');
+    fillInPlace(x, 4);
+    expect(x.toArray()).toEqual([4, 4]);
   });
 });
 
@@ -101,12 +120,14 @@ describe('an op under way', () => {
     });
     fillInPlace(x, 7);
     expect(done).toBeGreaterThan(0);
+    let result: Tensor;
     expect(() =>
       group.coalesce(() => {
-        allReduce(x, group);
+        result = allReduce(x, group);
         throw new Error('ours');
       }),
     ).toThrow('ours');
+    expect(() => result.toArray()).toThrow('ours');
     fillInPlace(x, 8);
     expect(x.toArray()).toEqual([8, 8]);
   });
