@@ -1,4 +1,11 @@
-import { type Plot, type Table, renderHtml, renderLatex, renderMarkdown } from '@roofline/reports';
+import {
+  type Plot,
+  type RatioPlot,
+  type Table,
+  renderHtml,
+  renderLatex,
+  renderMarkdown,
+} from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { allreduceBenchmark } from '../../../src/benchmarks/allreduce/benchmark.ts';
 import { collectiveCell } from '../../../src/benchmarks/allreduce/parameters.ts';
@@ -108,5 +115,37 @@ describe('the report of collectives', () => {
     const wrong = { maxMs: [1], meanMs: [1], wrong: 3 };
     const { summary } = allreduceBenchmark.toReport([collectiveRecord({}, { ours: { 'in-place': wrong } })]);
     expect(summary).toContain('**Wrong elements**: allreduce · gloo · 4 ranks · 1 MB · float32.');
+  });
+
+  it('leads with how much time ours takes of theirs, the interval the right way round', () => {
+    const beside = (bytes: number, ours: number[], theirs: number[]) =>
+      collectiveRecord(
+        { bytes },
+        {
+          ours: { 'in-place': { maxMs: ours, meanMs: ours, wrong: 0 } },
+          torch: { status: 'ok', timings: { 'in-place': { maxMs: theirs, meanMs: theirs, wrong: null } } },
+        },
+      );
+    const [slow, fast] = [beside(1e6, [6, 8, 10], [4, 4]), beside(1e7, [1, 1], [3, 4, 5])];
+    const { title, chart, summary } = allreduceBenchmark.toReport([slow, fast]);
+    expect(title).toBe('An all-reduce takes 0.25× to 2.00× of the time of torch.distributed');
+    const [first, second] = (chart as RatioPlot).rows;
+    expect(first).toMatchObject({ ours: 8, theirs: 4, low: 1.5, high: 2.5 });
+    expect(second).toMatchObject({ ours: 1, theirs: 4, low: 0.2, high: expect.closeTo(1 / 3, 12) });
+    expect(summary).toContain(
+      'Bus bandwidth over that of torch.distributed, in turn: **0.50×** to **4.00×**.',
+    );
+  });
+
+  it('draws error bars from a fifth of the samples to four fifths, and counts a single wrong element', () => {
+    const maxMs = [10, 11, 12, 13, 14, 30];
+    const record = (bytes: number) =>
+      collectiveRecord({ bytes }, { ours: { 'in-place': { maxMs, meanMs: maxMs, wrong: 1 } }, torch: null });
+    const { sections, summary } = allreduceBenchmark.toReport([record(1e6), record(1e7)]);
+    const plot = sections
+      .flatMap(({ blocks }) => blocks)
+      .find((block) => block.kind === 'plot' && block.id.startsWith('time-by-size')) as Plot;
+    expect(plot.series[0]!.points[0]).toEqual({ x: 1, y: 12.5, low: 11, high: 14 });
+    expect(summary.join()).toContain('**Wrong elements**: allreduce');
   });
 });

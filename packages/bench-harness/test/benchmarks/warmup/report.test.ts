@@ -54,6 +54,14 @@ describe('the warm-up study', () => {
     expect(sentence).toContain('from 2 warm-up steps on it is within 5 %');
   });
 
+  it('counts steps that are faster than after the most warm-up as not settled either, and settling at the end as none', () => {
+    const settling = (...means: [warmup: number, ms: number][]) =>
+      warmupBenchmark.toReport(means.map(([warmup, ms]) => ofWarmup(warmup, [ms, ms]))).summary[1];
+    expect(settling([0, 20], [1, 9], [2, 10.4], [5, 10])).toContain('; from 2 warm-up steps on');
+    expect(settling([0, 10.2], [2, 10.1], [5, 10])).toContain('; from 0 warm-up steps on');
+    expect(settling([0, 20], [2, 15], [5, 10])).toMatch(/after 5 warm-up steps\.$/);
+  });
+
   it('has a column of the execution where that is swept', () => {
     const compiled = records.map((each) => ({
       ...each,
