@@ -4,6 +4,7 @@ import { ratioTable, renderHtml, renderMarkdown, renderPng, renderSvg } from '..
 import type { RatioPlot, RatioRow } from '../../src/index.ts';
 import { PALETTES } from '../../src/plot/palette.ts';
 import { layOutRatios } from '../../src/ratios/layout.ts';
+import { ratioScale } from '../../src/ratios/scale.ts';
 import { sampleReport } from '../fixtures.ts';
 
 const row = (names: string[], ours: number | null, theirs: number | null, more: Partial<RatioRow> = {}) => ({
@@ -158,3 +159,14 @@ it.each([358, 832])(
     expect(Number(level.exec(renderSvg(plot, { width }))![1])).toBeCloseTo(isAbove ? padding : axis.left, 1);
   },
 );
+
+it('an axis has room for the ends of intervals, and for the line at 1 wherever the ratios are', () => {
+  const at = (ratios: RatioRow[], ...asked: number[]) => {
+    const scale = ratioScale(steps({ rows: ratios }), 400, 50);
+    return asked.map((ratio) => Math.round(scale.at(ratio)));
+  };
+  expect(at([row(['a', 'b'], 3, 2, { low: 0.5, high: 2.5 })], 0.5, 2.5)).toEqual([50, 350]);
+  expect(at([row(['a', 'b'], 3, 1), row(['a', 'c'], 2, 1)], 1, 3)).toEqual([50, 350]);
+  expect(at([row(['a', 'b'], 1, 2), row(['a', 'c'], 1, 4)], 0.25, 1)).toEqual([50, 350]);
+  expect(at([row(['a', 'b'], 1, 1)], 1)).toEqual([50]);
+});

@@ -205,6 +205,8 @@ describe('formatUncertain', () => {
     [5.5, Infinity, '5.50 ± ∞'],
     // What rounding leaves of equal samples is no deviation.
     [1, 3e-14, '1 ± 0'],
+    [-1, 3e-14, '-1 ± 0'],
+    [-12.3456, 0.42, '-12.3 ± 0.4'],
     [0.1, 1.4e-17, '0.100 ± 0'],
     [0, 3e-14, '0 ± 3.00e-14'],
     [3e-12, 4e-14, '3.00e-12 ± 4.00e-14'],

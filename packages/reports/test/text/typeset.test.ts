@@ -65,3 +65,12 @@ it('cuts long tables and says so; Markdown has all of them', () => {
   expect(text).not.toContain('kernel 40 ');
   expect(renderMarkdown(kernels(41))).toContain('| kernel 40 ');
 });
+
+it.each([renderLatex, renderTypst])(
+  'says that rows are left out where some are, and not of a whole page (%o)',
+  (render) => {
+    expect(render(kernels(40))).not.toContain('The first');
+    expect(render(kernels(40)).match(/kernel \d+/g)).toHaveLength(39);
+    expect(render(kernels(41))).toContain('The first 40 of 41 rows.');
+  },
+);

@@ -32,6 +32,28 @@ describe('a timeline as SVG', () => {
     expect(svg).toContain('>softmax</text>');
   });
 
+  it('gives slices that share a mark the colour of the longest, wherever it is among them', () => {
+    const colorOf = (durations: readonly number[]) => {
+      const slices = durations.map((durationUs, index) => ({
+        ...{ name: `s${index}`, category: durationUs > 2 ? 'long' : 'short', durationUs },
+        startUs: 5 * index,
+      }));
+      // Weighs most, and has the first colour.
+      const whole = { name: 'whole', category: 'whole', startUs: 0, durationUs: 1e6 };
+      const tracks = [
+        { name: 'a', slices: [whole] },
+        { name: 'b', slices },
+      ];
+      const svg = renderSvg(smallTimeline({ tracks, counters: [] }));
+      return [...svg.matchAll(/<rect x="[\d.]+" y="[\d.]+" width="0.4" height="16" fill="([^"]+)"/g)].map(
+        ([, color]) => color,
+      );
+    };
+    const alone = colorOf([4]);
+    expect(alone).toHaveLength(1);
+    expect([colorOf([4, 1, 1]), colorOf([1, 4, 1]), colorOf([1, 1, 4])]).toEqual([alone, alone, alone]);
+  });
+
   it('escapes names, and differs by theme', () => {
     const name = '<script>"&';
     const timeline = smallTimeline({ tracks: [{ name, slices: [{ name, startUs: 0, durationUs: 5 }] }] });

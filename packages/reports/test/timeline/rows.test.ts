@@ -21,4 +21,11 @@ describe('rowsOf', () => {
   it('takes the depth that is given', () => {
     expect(names([slice('low', 0, 1, 2), slice('top', 5, 1, 0)])).toEqual([['top'], [], ['low']]);
   });
+
+  it('puts nothing in a line before the longest of those that were given it has ended', () => {
+    expect(names([slice('long', 0, 100, 0), slice('short', 10, 10, 0), slice('free', 50, 5)])).toEqual([
+      ['long', 'short'],
+      ['free'],
+    ]);
+  });
 });
