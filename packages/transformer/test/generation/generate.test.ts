@@ -52,6 +52,11 @@ describe('generate', () => {
     const stopToken = free[5]!;
     const stopped = generate(model, [1], { seed: 1, maxNewTokens: 20, stopToken });
     expect(stopped).toEqual(free.slice(0, free.indexOf(stopToken) + 1));
+    // Of several, that which comes first, whatever their order.
+    const others = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10].filter((token) => !free.includes(token));
+    const several = { seed: 1, maxNewTokens: 20, stopToken: [...others, stopToken] };
+    expect(others.length).toBeGreaterThan(0);
+    expect(generate(model, [1], several)).toEqual(stopped);
   });
 
   it('gives tokens as they come, and keeps no tensor', () => {

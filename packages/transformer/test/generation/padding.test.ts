@@ -132,6 +132,24 @@ describe('generateBatch', () => {
     );
   });
 
+  it('steps once it holds all that fills sequences up, and no more', () => {
+    using cache = new KeyValueCache(8, { padding: [2, 0] });
+    const rows = [3, 4];
+    noGrad(() => model.forward(idsOf([[0, 0], [1, 2]]), cache)); // prettier-ignore
+    const position = tensor([2], { dtype: 'int32' });
+    const logits = noGrad(() => model.forward(idsOf(rows.map((id) => [id])), new CacheStep(cache, position)));
+    const alone = [[3], [1, 2, 4]].map((row) => noGrad(() => model.forward(idsOf([row])).toFlatArray()));
+    alone.forEach((own, row) =>
+      expect(difference(row, rowOf(logits, row), own.slice(-config.vocabularySize))).toBeLessThan(tolerance),
+    );
+  });
+
+  it('gives 256 tokens where there is room for more, as generate does', () => {
+    const sizes = { modelDimension: 4, feedForwardDimension: 4, layers: 1, heads: 1 };
+    const long = new TransformerLM({ ...sizes, vocabularySize: 3, contextLength: 300 }, { seed: 1 });
+    expect(generateBatch(long, [[1], [1, 2]], { seed: 2 }).map(({ length }) => length)).toEqual([256, 256]);
+  });
+
   it.skipIf(hostCompilerVersion() === null)('gives the same on a GPU that the CPU plays', () => {
     const gpu = openEmulatedDevice();
     const options = { temperature: 0, maxNewTokens: 3 };
