@@ -119,7 +119,7 @@ function gpt2Config(given: ConfigFields): ModelConfig {
   };
 }
 
-/** What `transformers` takes where a config has none. */
+/** What `transformers` takes where a config does not say; where it says null, as many as there are of queries. */
 const headsOfKeys = { llama: undefined, mistral: 8, qwen2: 32, qwen3: 32 } as const;
 
 function llamaConfig(given: ConfigFields, modelType: Exclude<ModelType, 'gpt2'>): ModelConfig {
@@ -129,6 +129,7 @@ function llamaConfig(given: ConfigFields, modelType: Exclude<ModelType, 'gpt2'>)
   const ownDimension = modelType === 'qwen3' ? 128 : modelDimension / heads;
   const contextLength = given.count('max_position_embeddings');
   const allBiases = modelType !== 'mistral' && modelType !== 'qwen2' && given.flag('attention_bias', false);
+  const usualHeads = given.has('num_key_value_heads') ? undefined : headsOfKeys[modelType];
   const queryBias = modelType === 'qwen2' ? 'query-key-value' : 'none';
   return {
     vocabularySize: given.count('vocab_size'),
@@ -136,7 +137,7 @@ function llamaConfig(given: ConfigFields, modelType: Exclude<ModelType, 'gpt2'>)
     feedForwardDimension: given.count('intermediate_size'),
     layers: given.count('num_hidden_layers'),
     heads,
-    keyValueHeads: given.count('num_key_value_heads', headsOfKeys[modelType] ?? heads),
+    keyValueHeads: given.count('num_key_value_heads', usualHeads ?? heads),
     headDimension: given.number('head_dim', ownDimension),
     attentionBias: allBiases ? 'all' : queryBias,
     queryKeyNorm: modelType === 'qwen3',
