@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { type Tensor, scope } from '@roofline/tensor-core';
+import { type Tensor, device, scope } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import {
   TokenFile,
@@ -101,6 +101,15 @@ describe('a loader of tokens', () => {
     const joined = range(0, 40).flatMap(() => parts.flatMap((part) => startsOf(part, 1)));
     expect(joined).toEqual(whole);
     expect(ascending(joined.slice(0, 40))).toEqual(range(0, 40));
+  });
+
+  it('gives validation whole tokens of its share, and train the others', () => {
+    const rangeOf = (split: 'train' | 'validation') =>
+      loaderOf(45, { split, validationShare: 0.3, contextLength: 2 }).state().range;
+    expect([rangeOf('train'), rangeOf('validation')]).toEqual([
+      [0, 32],
+      [32, 45],
+    ]);
   });
 
   it.each<[Partial<TokenLoaderOptions>, string]>([
@@ -215,11 +224,14 @@ describe('a batch that is prefetched', () => {
     expect(() => ids!().toArray()).toThrow('dispose');
   });
 
-  it('is freed with the loader', () => {
-    const loader = loaderOf(45);
+  it('is freed with the loader, however often it was asked for', () => {
+    const live = () => device('cpu').memoryStatistics().liveStorages;
+    const [loader, before] = [loaderOf(45), live()];
+    loader.prefetch();
     loader.prefetch();
     loader.dispose();
     loader.dispose();
+    expect(live()).toBe(before);
     expect(startsOf(loader, 1)).toEqual(startsOf(loaderOf(45), 1));
   });
 

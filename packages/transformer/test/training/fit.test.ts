@@ -89,6 +89,9 @@ describe('fit', () => {
     ]);
     expect(steps.map(({ gradientNorm }) => gradientNorm)).toEqual([null, null]);
     expect(data.state().windows).toBe(8);
+    // A training that is over, and taken up again, makes no step.
+    expect([...fit(model, { data, optimizer, from: 5, steps: 5 })]).toEqual([]);
+    expect(data.state().windows).toBe(8);
   });
 
   it('gives values of the last steps once it is over, and of none that is older', () => {
