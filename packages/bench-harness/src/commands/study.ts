@@ -60,11 +60,11 @@ export const studyCommand = defineCommand({
     const runs = () => planRuns(problems, { ...place, folder: out });
     const planned = await showWhile('Reading the plan', runs);
     if (plan) return printPlan(planned, { json, fresh });
-    const interrupted =
-      budget !== 0 && (await measure(planned, { untilMs: startedMs + (budget ?? Infinity), fresh, out }));
+    const untilMs = startedMs + (budget ?? Infinity);
+    const exitCode = budget === 0 ? EXIT.ok : await measure(planned, { untilMs, fresh, out });
     const after = await runs();
     await write(after, { out, json, fresh });
-    return interrupted ? EXIT.interrupted : EXIT.ok;
+    return exitCode;
   },
 });
 
@@ -90,14 +90,15 @@ async function findPlace(asked: { device: string; form: StudyForm | undefined; i
   } as const;
 }
 
-/** Whether it was interrupted. */
+/** The exit code: whether it was interrupted, and whether a run's folder took no cells. */
 async function measure(
   planned: readonly PlannedRun[],
   { untilMs, fresh, out }: { untilMs: number; fresh: boolean; out: string },
-): Promise<boolean> {
+): Promise<number> {
   const { measureRuns } = await import('../study/measure-runs.ts');
   const { watchInterruption } = await import('../cli/interruption.ts');
   const { ProgressDisplay } = await import('../cli/progress.ts');
+  const { commandOf } = await import('../study/planned-runs.ts');
   const { lockFolder } = await import('../records/folder-lock.ts');
   const { makeWritable } = await import('../records/results-folder.ts');
   makeWritable(out);
@@ -105,16 +106,22 @@ async function measure(
   const unlock = lockFolder(out);
   using interruption = watchInterruption();
   using progress = new ProgressDisplay();
+  let exitCode: number = EXIT.ok;
   try {
     await measureRuns(planned, {
       ...{ untilMs, fresh, signal: interruption.signal, observer: progress },
       onRun: ({ problem, run }) => progress.line(`${problem.title} (${run.name})`),
+      onRefused(planned, why) {
+        exitCode = EXIT.usage;
+        progress.clear();
+        tellSentence(`${planned.run.name} is not measured: ${why} Its command is \`${commandOf(planned)}\`.`);
+      },
       onStatus: (...status) => progress.status(...status),
     });
   } finally {
     unlock();
   }
-  return interruption.signal.aborted;
+  return interruption.signal.aborted ? EXIT.interrupted : exitCode;
 }
 
 async function write(

@@ -1,6 +1,6 @@
 import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import { prepareDevice, type PreparedDevice } from '../device/prepare-device.ts';
-import { ResultsFileError } from '../errors.ts';
+import { ResultsFileError, UsageError } from '../errors.ts';
 import { isOfThisCode } from '../records/git-state.ts';
 import type { CellRecord } from '../records/record.ts';
 import { runSweep, type SweepObserver } from '../runner/sweep.ts';
@@ -19,6 +19,8 @@ export interface MeasureOptions {
   readonly observer: SweepObserver;
   /** Called before the first cell of a run. */
   readonly onRun: (planned: PlannedRun) => void;
+  /** Called with why the folder of a run takes no cells, as where another machine has measured some of them. */
+  readonly onRefused: (planned: PlannedRun, why: string) => void;
   /** What goes on before. */
   readonly onStatus: (text: string, done?: number, total?: number) => void;
 }
@@ -42,7 +44,7 @@ export async function measureRuns(runs: readonly PlannedRun[], options: MeasureO
       if (signal.aborted) return;
       if (cellsLeft(planned, options.fresh).length === 0 || !left(expectedCellMs(planned))) continue;
       options.onRun(planned);
-      await measureRun(planned, { ...options, signal }, devices);
+      await measureUnlessRefused(planned, { ...options, signal }, devices);
     }
   } finally {
     time.clear();
@@ -55,6 +57,20 @@ function timeSignal(untilMs: number): { signal: AbortSignal; clear(): void } {
   if (untilMs === Infinity) return { signal: controller.signal, clear: () => {} };
   const leftMs = Math.max(0, untilMs - performance.now());
   return { signal: controller.signal, clear: afterMs(leftMs, () => controller.abort()) };
+}
+
+/** A folder that is not as it has to be says nothing of the others. */
+async function measureUnlessRefused(
+  planned: PlannedRun,
+  options: MeasureOptions,
+  devices: Map<string, PreparedDevice>,
+): Promise<void> {
+  try {
+    await measureRun(planned, options, devices);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    options.onRefused(planned, error.message);
+  }
 }
 
 async function measureRun(

@@ -32,6 +32,7 @@ async function measure(place: StudyPlace, { untilMs = Infinity, fresh = false } 
   const finished: string[] = [];
   await measureRuns(await planRuns(rounding, place), {
     ...{ untilMs, fresh, signal: new AbortController().signal, onRun: () => {}, onStatus: () => {} },
+    onRefused: ({ run }, why) => finished.push(`${run.name}: ${why}`),
     observer: { cellFinished: ({ parameters }) => finished.push(String(parameters['dtype'] ?? 'sums')) },
   });
   return finished;
@@ -120,7 +121,7 @@ describe('a study', () => {
     let started = 0;
     await measureRuns(await planRuns(rounding, place), {
       ...{ untilMs: Infinity, fresh: false, signal: controller.signal },
-      ...{ onRun: () => {}, onStatus: () => {} },
+      ...{ onRun: () => {}, onRefused: () => {}, onStatus: () => {} },
       observer: { cellStarted: () => void (++started === 2 && controller.abort()) },
     });
     const runs = await planRuns(rounding, place);
@@ -128,6 +129,31 @@ describe('a study', () => {
     expect(readFileSync(join(runs[1]!.out, 'results.jsonl'), 'utf8')).toBe('');
     expect(JSON.stringify(await studyDocument(runs))).toContain('9.95312500 in float16');
     expect(await measure(place)).toEqual(['float16', 'bfloat16']);
+  });
+
+  it('goes on where the folder of a run is of another machine, and leaves that as it is', async () => {
+    const folder = temporaryFolder();
+    const place = placeIn(folder);
+    await measure(place);
+    const [sums, dtypes] = (await planRuns(rounding, place)).map(({ out }) => join(out, 'results.jsonl'));
+    const elsewhere = readFileSync(sums!, 'utf8')
+      .replace(/"cpuModel":"[^"]*"/, '"cpuModel":"Another CPU"')
+      .replace('"status":"ok"', '"status":"failed"');
+    writeFileSync(sums!, elsewhere);
+    writeFileSync(dtypes!, readFileSync(dtypes!, 'utf8').split('\n', 1)[0]!);
+    const problems = rounding.map(({ id }) => id).join();
+    const words = ['study', '--device', 'cpu', '--form', 'quick', '--problem', problems];
+    expect(await measure(place)).toEqual([
+      expect.stringMatching(/^mixed_precision_accumulation: .* of another sweep \(device Another CPU/),
+      'bfloat16',
+    ]);
+    expect(readFileSync(sums!, 'utf8')).toBe(elsewhere);
+    const { exitCode, stderr } = await runMain([...words, '--out', folder]);
+    expect(exitCode).toBe(2);
+    expect(stderr.replaceAll(/\n */g, ' ')).toMatch(
+      /mixed_precision_accumulation is not measured: .*or --force-new .* Its command is `roofline precision --study accum/,
+    );
+    expect(readFileSync(join(folder, 'study.md'), 'utf8')).toContain('Mixed precision');
   });
 
   it('writes what was measured in four forms, with its figures, and names what was not with its command', async () => {
