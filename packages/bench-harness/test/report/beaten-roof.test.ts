@@ -38,6 +38,19 @@ it('takes a ceiling that is beaten by less than 5 % for one that was measured we
   expect(told(flopsPerSecond / 1.06)).not.toContain('Closest to the roof');
 });
 
+it('sees a forward pass of attention beat the ceiling where both passes together do not', () => {
+  const record = attentionRecord();
+  const slow = { deviceMs: [20, 20, 20], wallMs: [20, 20, 20] };
+  // Of 2 · 2 · 64² · 16 FLOPs in 1 ms.
+  const reached = (4 * 2 * 64 ** 2 * 16) / 2 / 1e-3;
+  const told = (ceiling: number) =>
+    attentionBenchmark
+      .toReport([{ ...record, ...ceilings(ceiling), result: { ...record.result, backward: slow } }])
+      .summary.join();
+  expect(told(reached / 1.1)).toMatch(disturbed);
+  expect(told(reached)).not.toMatch(disturbed);
+});
+
 it('names what is above its own ceiling the most, not what reaches the most', () => {
   const beating = (name: string, dtype: 'float32' | 'bfloat16', flopsPerSecond: number) => ({
     ...{ name, dtype, flopsPerSecond },

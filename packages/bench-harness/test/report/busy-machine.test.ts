@@ -23,6 +23,11 @@ it('a machine is busy where others took more than a tenth of it', () => {
   );
 });
 
+it('was busiest where others took most of it, of whatever number of cores', () => {
+  const few = toyRecord({ context: 8 }, { otherWork: { busyCores: 3, cores: 4 } });
+  expect(textOf(busyBy(7), few)).toContain('up to 3.0 of its 4 cores');
+});
+
 it('is said on the page, below the first results', () => {
   const page = renderMarkdown(e2eBenchmark.toReport([busyBy(9)]));
   expect(page).toContain('> The machine was busy while 1 of 1 cells were measured');

@@ -119,6 +119,17 @@ describe('the attention benchmark', () => {
     expect(renderHtml(report)).toContain('Memory by formula and as measured');
   });
 
+  it('compares flash with plain by eager passes, of which each was timed', () => {
+    const compiled = (['plain', 'flash'] as const).map((attention) => {
+      const { result, ...record } = attentionRecord({ attention, sequence: 512, execution: 'compiled' });
+      const both = { deviceMs: [2], wallMs: [2] };
+      return { ...record, result: { ...result, backward: null, both } };
+    });
+    expect(attentionBenchmark.toReport([...records, ...compiled]).summary[0]).toMatch(
+      /^At sequence 128, d 16/,
+    );
+  });
+
   it('is compared by the time of both passes, and peak memory', async () => {
     const [comparison] = await compareRecords([attentionRecord()], [attentionRecord({}, 2)]);
     expect(comparison).toMatchObject({ times: { beforeMs: 3, afterMs: 6 }, memoryRatio: 1 });
