@@ -85,8 +85,12 @@ function isFolder(path: string): boolean {
 function whereResultsAre(path: string): string {
   if (!isFolder(path)) return 'the file is empty.';
   const others = namesIn(path).filter((name) => name.endsWith('.jsonl') && !RESULTS_FILE.test(name));
-  return others.length > 0
-    ? `name one of its files, such as ${shellWord(join(path, others.sort()[0]!))}.`
+  if (others.length > 0) return `name one of its files, such as ${shellWord(join(path, others.sort()[0]!))}.`;
+  // Those of a study, whose runs each have a folder of their own.
+  const runs = join(path, 'records');
+  const [run] = existsSync(runs) && isFolder(runs) ? namesIn(runs).sort() : [];
+  return run !== undefined
+    ? `it is that of a study: name folders of its runs, such as ${shellWord(join(runs, run))}.`
     : `\`roofline e2e --out ${shellWord(path)}\` would write some.`;
 }
 

@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { identityOf } from '../../src/records/record.ts';
@@ -120,6 +120,14 @@ describe('results folder', () => {
     );
     expect(() => makeWritable(file)).toThrow(
       `Cannot write to ${file}: it is no folder. Choose another by --out.`,
+    );
+  });
+
+  it('names the runs of a study, which are read one by one', () => {
+    const path = temporaryFolder();
+    mkdirSync(join(path, 'records', 'steps'), { recursive: true });
+    expect(() => readResults(path)).toThrow(
+      `${path} holds no results: it is that of a study: name folders of its runs, such as ${join(path, 'records', 'steps')}.`,
     );
   });
 
