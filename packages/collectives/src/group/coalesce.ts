@@ -1,7 +1,17 @@
+import {
+  DeviceError,
+  type Tensor,
+  alias,
+  contiguous,
+  formatShape,
+  keep,
+  noGrad,
+} from '@roofline/tensor-core';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
 import { applyInPlace } from './in-place-ops.ts';
 import { noteUse } from './memory-under-way.ts';
+import { regionOf } from './operands.ts';
 import { type Call, type PreparedCall, startTogether } from './prepared-call.ts';
 import { Work } from './work.ts';
 
@@ -17,30 +27,70 @@ export function collectCalls(collected: readonly PreparedCall[], calls: () => vo
   return joined(collected, backend);
 }
 
-/** Runs `calls`, which fills `collected`, and makes what is there one op of a function that is compiled. */
-export function collectAsOp(
-  group: object,
-  collected: readonly Call[],
-  calls: () => void,
-  order: Backend,
-): Work {
-  refuseAsync('coalesce', calls);
-  refusePromise('coalesce', calls());
-  checkTogether(collected, order);
-  applyInPlace(group, collected);
-  return Work.ofOp('coalesce');
+/** A call of a function that is being compiled, on handles of its own: its tensors may be disposed of before `coalesce` ends. */
+export interface HeldCall {
+  readonly call: Call;
+  /** Throws a DeviceError where an op has written its memory since. */
+  checkUnwritten(): void;
+  release(): void;
 }
 
-/** Throws the DeviceError of eager calls where one works on memory of which another one's copy is made before, or copied back after. */
-function checkTogether(calls: readonly Call[], order: Backend): void {
+/**
+ * Holds the tensors of a call until `coalesce` ends. Throws the DeviceError of eager calls where another one works on memory of which
+ * one of both has a copy, made before or brought back after it.
+ */
+export function heldCall(call: Call, order: Backend): HeldCall {
+  const { kind, input = null, output = null } = call;
   const endUses: (() => void)[] = [];
-  try {
-    for (const { kind, input, output } of calls) {
-      if (output) endUses.push(noteUse(kind, output, { isWrite: true, order }));
-      if (input && input !== output) endUses.push(noteUse(kind, input, { isWrite: false, order }));
-    }
-  } finally {
+  const handles: Tensor[] = [];
+  const held = (x: Tensor, isWrite: boolean) => {
+    endUses.push(noteUse(kind, x, { isWrite, order }));
+    // A strided input travels as it is now.
+    const handle = noGrad(() => keep(isWrite ? alias(x) : contiguous(x)));
+    handles.push(handle);
+    return handle;
+  };
+  const release = () => {
     for (const endUse of endUses) endUse();
+    for (const handle of handles) handle.dispose();
+  };
+  try {
+    const to = output && held(output, true);
+    const from = input === output ? to : input && held(input, false);
+    // A strided output is copied when coalesce() returns: nothing may be written between its elements either.
+    const regions = handles.map((x) =>
+      x.isContiguous ? regionOf(x) : { start: 0, end: x.storage.byteLength },
+    );
+    const versions = handles.map(({ storage }) => storage.version);
+    const isWritten = ({ storage }: Tensor, i: number) => storage.writtenSince(versions[i]!, regions[i]!);
+    const checkUnwritten = () => {
+      const written = handles.find(isWritten);
+      if (!written) return;
+      throw new DeviceError(
+        `coalesce: an op writes to ${formatShape(written.shape)} after ${kind}, which begins when coalesce() returns; write ` +
+          'before it, or after coalesce().',
+      );
+    };
+    return { call: { ...call, input: from, output: to }, checkUnwritten, release };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Runs `calls`, which fills `collected`, and makes what is there one op of a function that is compiled. */
+export function collectAsOp(group: object, collected: readonly HeldCall[], calls: () => void): Work {
+  try {
+    refuseAsync('coalesce', calls);
+    refusePromise('coalesce', calls());
+    for (const held of collected) held.checkUnwritten();
+    applyInPlace(
+      group,
+      collected.map(({ call }) => call),
+    );
+    return Work.ofOp('coalesce');
+  } finally {
+    for (const held of collected) held.release();
   }
 }
 

@@ -11,7 +11,7 @@ import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
 import { checkPeer, checkRank, checkSubGroupRanks } from './check-call.ts';
-import { collectAsOp, collectCalls } from './coalesce.ts';
+import { type HeldCall, collectAsOp, collectCalls, heldCall } from './coalesce.ts';
 import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
 import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
@@ -44,7 +44,7 @@ export class ProcessGroup {
   /** The calls of `coalesce` so far, while it collects them. */
   #together: PreparedCall[] | null = null;
   /** The same while a function is compiled. */
-  #togetherAsOp: Call[] | null = null;
+  #togetherAsOp: HeldCall[] | null = null;
   #onCurrentStream = false;
   #isDisposed = false;
 
@@ -235,7 +235,7 @@ export class ProcessGroup {
     if (this.#together || this.#togetherAsOp)
       throw new RooflineError('ARGUMENT', 'coalesce: stands inside another one; join them.');
     try {
-      if (currentTrace()) return collectAsOp(this, (this.#togetherAsOp = []), calls, this.#backend);
+      if (currentTrace()) return collectAsOp(this, (this.#togetherAsOp = []), calls);
       return collectCalls((this.#together = []), calls, this.#backend);
     } finally {
       this.#together = this.#togetherAsOp = null;
@@ -313,7 +313,7 @@ export class ProcessGroup {
     this.#assertNotDisposed(call.kind);
     const trace = currentTrace();
     if (trace && replayedKinds.includes(call.kind) && !this.#together) {
-      if (this.#togetherAsOp) this.#togetherAsOp.push(call);
+      if (this.#togetherAsOp) this.#togetherAsOp.push(heldCall(call, this.#backend));
       else applyInPlace(this, [call]);
       return Work.ofOp(call.kind);
     }

@@ -1,4 +1,4 @@
-import { DeviceError, compile, ones, slice } from '@roofline/tensor-core';
+import { DeviceError, compile, device, fillInPlace, mul, ones, scope, slice } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
 import type { Outcome } from '../../src/group/backend.ts';
@@ -108,6 +108,43 @@ describe('coalesced calls', () => {
     group.coalesce(fitting).wait();
     compile(() => void group.coalesce(fitting))();
     expect(backend.starts).toEqual([3, 3]);
+  });
+
+  it('of a compiled function send what their tensors were at the call, also those that are disposed of since', () => {
+    const backend = new InstantBackend();
+    const group = groupOn(backend);
+    const [x, y] = [ones([2, 4]), ones([2, 4])];
+    const half = slice(x, 1, 0, 2);
+    const to = ones([2, 2]);
+    for (const written of [x, y]) {
+      const call = () => {
+        group.allReduce(x, { output: y });
+        fillInPlace(written, 2);
+      };
+      expect(() => group.coalesce(call)).toThrow(DeviceError);
+      expect(() => compile(() => void group.coalesce(call))()).toThrow(
+        'coalesce: an op writes to [2, 4] after allReduce, which begins when coalesce() returns',
+      );
+    }
+    const columns = () => {
+      group.allReduce(half);
+      fillInPlace(x, 2);
+    };
+    expect(() => compile(() => void group.coalesce(columns))()).toThrow('coalesce: an op writes to [2, 2]');
+    expect(backend.starts).toEqual([]);
+    const before = device('cpu').memoryStatistics().liveStorages;
+    const step = compile(() => {
+      group.coalesce(() => {
+        scope(() => group.allReduce(mul(x, 3), { output: y }));
+        // A strided input has been copied, and the other half is no part of it.
+        group.allReduce(half, { output: to });
+        fillInPlace(x, 5);
+      });
+    });
+    step();
+    expect(backend.starts).toEqual([2]);
+    step.dispose();
+    expect(device('cpu').memoryStatistics().liveStorages).toBe(before);
   });
 
   it('cannot be nested, async, or waited for inside', () => {

@@ -306,6 +306,20 @@ function checkInPlace(): void {
         addInPlace(y, z);
       },
     ],
+    'together, of tensors that are gone, or written where that is nothing to the call': [
+      12,
+      (y, x) => {
+        const [z, w] = [mul(x, 3), mul(x, 5)];
+        together(() => {
+          scope(() => group.allReduce(mul(slice(x, 0, 0, 6), 3), { output: slice(y, 0, 6, 12) }));
+          group.allReduce(slice(z.view([6, 2]), 1, 0, 1), { output: slice(y, 0, 0, 6).view([6, 1]) });
+          fillInPlace(z, 7);
+          group.allReduce(slice(w, 0, 0, 6));
+          fillInPlace(slice(w, 0, 6, 12), 7);
+        });
+        addInPlace(y, add(z, w));
+      },
+    ],
     'nothing together': [6, () => together(() => {})],
     // Both parts of a flat tensor are written around the call, where each is its operand by itself.
     'allReduce from part to part': [
