@@ -1,5 +1,6 @@
 import {
   DeviceError,
+  type MemoryView,
   type Tensor,
   alias,
   contiguous,
@@ -7,6 +8,7 @@ import {
   keep,
   noGrad,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
 import { applyInPlace } from './in-place-ops.ts';
@@ -76,6 +78,21 @@ export function heldCall(call: Call, order: Backend): HeldCall {
     release();
     throw error;
   }
+}
+
+/** Throws a CompileError where an op, which runs at once, reads what a call in place is yet to write: eager calls keep their order. */
+export function checkRead(op: string, input: MemoryView, collected: readonly HeldCall[]): void {
+  const { start, end } = regionOf(input);
+  const writesThere = ({ call: { output } }: HeldCall) => {
+    if (!output?.isContiguous || output.storage !== input.storage) return false;
+    const written = regionOf(output);
+    return written.start < end && start < written.end;
+  };
+  if (collected.some(writesThere))
+    currentTrace()?.refuse(
+      `${op} reads what a call in place before it writes once coalesce() returns`,
+      'Call it after coalesce(), or let it be in place too',
+    );
 }
 
 /** Runs `calls`, which fills `collected`, and makes what is there one op of a function that is compiled. */

@@ -11,7 +11,7 @@ import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
 import { checkPeer, checkRank, checkSubGroupRanks } from './check-call.ts';
-import { type HeldCall, collectAsOp, collectCalls, heldCall } from './coalesce.ts';
+import { type HeldCall, checkRead, collectAsOp, collectCalls, heldCall } from './coalesce.ts';
 import { CollectiveChecks, type ReduceOptions, checkAlike, reductionOf } from './collective-checks.ts';
 import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
@@ -302,6 +302,8 @@ export class ProcessGroup {
     this.#assertNotDisposed(first.terms.kind);
     if (first.isCaptured) return captureOnMemory(calls, this.#members, this.#backend);
     const onCurrentStream = this.#onCurrentStream;
+    for (const { terms, input, isInPlace } of calls)
+      if (input && !isInPlace) checkRead(terms.kind, input, this.#togetherAsOp ?? []);
     const prepared = calls.map((call) =>
       preparedOnMemory({ ...call, terms: { ...call.terms, onCurrentStream } }, this.#members, this.#backend),
     );

@@ -1,6 +1,17 @@
-import { DeviceError, compile, device, fillInPlace, mul, ones, scope, slice } from '@roofline/tensor-core';
+import {
+  DeviceError,
+  type Tensor,
+  compile,
+  device,
+  fillInPlace,
+  mul,
+  ones,
+  scope,
+  slice,
+} from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
+import { allReduce } from '../../src/ops/all-reduce.ts';
 import type { Outcome } from '../../src/group/backend.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
@@ -145,6 +156,31 @@ describe('coalesced calls', () => {
     expect(backend.starts).toEqual([2]);
     step.dispose();
     expect(device('cpu').memoryStatistics().liveStorages).toBe(before);
+  });
+
+  it('of a compiled function are refused where an op among them reads what one before it is to write', () => {
+    const backend = new InstantBackend();
+    const group = groupOn(backend);
+    const x = ones([8]);
+    const [first, second, across] = [slice(x, 0, 0, 4), slice(x, 0, 4, 8), slice(x, 0, 3, 5)];
+    const mixed = (written: Tensor, read: Tensor) =>
+      compile(() => {
+        group.coalesce(() => {
+          group.allReduce(written);
+          allReduce(read, group);
+        });
+      });
+    for (const [written, read] of [
+      [x, x],
+      [first, across],
+      [second, across],
+      [x, second],
+    ] as const)
+      expect(() => mixed(written, read)()).toThrow('allReduce reads what a call in place before it writes');
+    expect(backend.starts).toEqual([]);
+    mixed(first, second)();
+    mixed(second, first)();
+    expect(backend.starts).toEqual([1, 1, 1, 1]);
   });
 
   it('cannot be nested, async, or waited for inside', () => {
