@@ -180,7 +180,8 @@ describe('coalesced calls', () => {
     expect(backend.starts).toEqual([]);
     mixed(first, second)();
     mixed(second, first)();
-    expect(backend.starts).toEqual([1, 1, 1, 1]);
+    mixed(x, ones([8]))();
+    expect(backend.starts).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
   it('cannot be nested, async, or waited for inside', () => {
