@@ -13,6 +13,7 @@ import {
 } from '@roofline/tensor-core';
 import { checkMetadata } from '../checkpoint/safetensors-header.ts';
 import { SafetensorsFile } from '../checkpoint/safetensors.ts';
+import { placesKey } from '../checkpoint/sharded-parts.ts';
 import { readTensor, saveTensors } from '../checkpoint/tensor-file.ts';
 import { type AnyModule, requireModule } from '../module/module.ts';
 import { type StateSource, matchState, overwriteParameters } from '../module/state.ts';
@@ -64,7 +65,7 @@ export interface TrainingPlace {
   readonly step: number;
   /** The `description` of its schedule; null for none. */
   readonly schedule?: object | null;
-  /** Text of your own, as the options that the training was begun with. */
+  /** Text of your own, as the options that the training was begun with; under other names than `format` and `parts`. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
@@ -209,9 +210,11 @@ export function describeTraining(path: string): SavedTraining {
 /** A file's text. */
 export type FileMetadata = Pick<SafetensorsFile, 'path' | 'metadata'>;
 
+/** Names in the metadata of a file that are not the caller's: what is in it, and where parts of sharded tensors belong. */
+const ownNames: readonly string[] = [key, 'format', placesKey];
+
 export function placeOf(file: FileMetadata, { step, schedule = null }: Header): SavedTraining {
-  const own = [key, 'format'];
-  const others = Object.entries(file.metadata).filter(([name]) => !own.includes(name));
+  const others = Object.entries(file.metadata).filter(([name]) => !ownNames.includes(name));
   return { step, schedule, metadata: Object.fromEntries(others) };
 }
 
@@ -265,6 +268,11 @@ export function checkPlace(owner: string, place: TrainingPlace): void {
   checkCount(owner, 'step', step);
   if (schedule !== null) checkObject(owner, 'schedule', schedule);
   checkMetadata(owner, metadata);
+  const taken = Object.keys(metadata).find((name) => ownNames.includes(name));
+  if (taken === undefined) return;
+  throw new TrainingFileError(
+    `${owner}: the metadata have "${taken}", a name that the file itself needs; take another.`,
+  );
 }
 
 export function checkParts(owner: string, parts: TrainingParts): void {

@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, copyFileSync, readFileSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { AdamW, GradientScaler, type ScheduleDescription, cosineSchedule, scheduleOf } from '@roofline/optim';
 import { Generator, type Tensor, crossEntropy, dropout, flatten, ones } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
@@ -101,6 +101,17 @@ describe('saveTraining and loadTraining', () => {
     saveTensors({ tensors: {}, metadata: { 'roofline.training': '{"vers' } }, path('e'));
     expect(() => describeTraining(path('e'))).toThrow(/its text of the training is damaged/);
   });
+
+  it.each(['format', 'parts', 'roofline.training'])(
+    'refuse text under the name %s, which would be lost or stand for something else',
+    (name) => {
+      const place = { step: 0, metadata: { [name]: 'mine' } };
+      expect(() => saveTraining(path('named'), parts(), place)).toThrow(
+        `saveTraining: the metadata have "${name}", a name that the file itself needs; take another.`,
+      );
+      expect(existsSync(path('named'))).toBe(false);
+    },
+  );
 
   it.each(['weights', 'moments', 'data'])('leave everything as it was where the %s are others', (what) => {
     const saved = parts();
