@@ -31,14 +31,13 @@ export type { ShardableModule } from './parallel/sharded/parameter-unit.ts';
 export type { ShardedParameter } from './parallel/sharded/sharded-unit.ts';
 export type { FullyShardOptions } from './parallel/sharded/sharding-options.ts';
 export type { ShardableState } from './parallel/shard-states.ts';
-export {
-  type OptimizerClass,
-  type ShardableGroup,
-  type ShardableOptimizer,
-  type ShardableParameters,
-  ShardedOptimizer,
-  type ShardedOptimizerOptions,
-} from './parallel/sharded-optimizer.ts';
+export type {
+  OptimizerClass,
+  ShardableGroup,
+  ShardableOptimizer,
+  ShardableParameters,
+} from './parallel/shardable-optimizer.ts';
+export { ShardedOptimizer, type ShardedOptimizerOptions } from './parallel/sharded-optimizer.ts';
 export type { DividableModel, DividableModule } from './parallel/tensor/dividable-model.ts';
 export { parallelize } from './parallel/tensor/parallelize.ts';
 export type {

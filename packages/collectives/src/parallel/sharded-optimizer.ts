@@ -5,7 +5,6 @@ import {
   checkCount,
   checkOptions,
   dependOn,
-  describeValue,
   requireTensor,
 } from '@roofline/tensor-core';
 import { makeSymmetric } from '../group/make-symmetric.ts';
@@ -17,31 +16,12 @@ import { startBroadcasts } from './broadcast-all.ts';
 import { checkAgreement } from './check-agreement.ts';
 import { type StateOptions, type StateSplit, loadState, rootOf, saveState } from './save-and-load-state.ts';
 import type { ShardableState } from './shard-states.ts';
-
-/** Parameters with hyperparameters of their own. */
-export type ShardableGroup<H> = { readonly parameters: Iterable<Tensor> } & Partial<H>;
-/** What an optimizer updates: tensors, or groups of them. */
-export type ShardableParameters<H> = Iterable<Tensor> | Iterable<ShardableGroup<H>>;
-
-/** What can be split: the optimizers of @roofline/optim, and those that extend its Optimizer. */
-export interface ShardableOptimizer<H> {
-  readonly groups: readonly ({ readonly parameters: readonly Tensor[] } & H)[];
-  learningRate: number;
-  parameters(): Tensor[];
-  /** `onGroupUpdated` is called with the index of each group once it has been updated. */
-  step(onGroupUpdated: (group: number) => void): void;
-  stepUnless(skip: Tensor, onGroupUpdated: (group: number) => void): void;
-  zeroGrad(): void;
-  stateDict(): ShardableState;
-  loadStateDict(state: ShardableState): void;
-  dispose(): void;
-}
-
-/** The class of an optimizer that can be split, such as AdamW. */
-export type OptimizerClass<H> = new (
-  parameters: ShardableParameters<H>,
-  options?: Partial<H>,
-) => ShardableOptimizer<H>;
+import {
+  type OptimizerClass,
+  type ShardableOptimizer,
+  type ShardableParameters,
+  requireOptimizerClass,
+} from './shardable-optimizer.ts';
 
 const owner = 'ShardedOptimizer';
 
@@ -97,7 +77,7 @@ export class ShardedOptimizer<H extends object> {
     options: Partial<H> = {},
     sending: ShardedOptimizerOptions = {},
   ) {
-    requireOptimizerClass(Optimizer);
+    requireOptimizerClass(owner, Optimizer);
     requireGroup(owner, group);
     checkOptions(owner, sending, ['bucketBytes']);
     const { bucketBytes = 2 ** 28 } = sending;
@@ -322,13 +302,4 @@ export class ShardedOptimizer<H extends object> {
     if (underWay === null) return;
     throw new RooflineError('ORDER', `${owner}.${method}: ${underWay}() is under way; await it first.`);
   }
-}
-
-function requireOptimizerClass<H>(Optimizer: OptimizerClass<H>): void {
-  const { step } = ((Optimizer as { prototype?: object } | undefined)?.prototype ?? {}) as { step?: unknown };
-  if (typeof step === 'function') return;
-  throw new RooflineError(
-    'ARGUMENT',
-    `${owner}: takes the class of an optimizer, such as AdamW, not ${describeValue(Optimizer)}.`,
-  );
 }
