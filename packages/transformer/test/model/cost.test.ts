@@ -12,6 +12,16 @@ describe('costOf', () => {
     expect([backwardFlops, stepFlops]).toEqual([2 * forwardFlops, 3 * forwardFlops]);
   });
 
+  it('counts the scores of heads that are not as wide together as the model', () => {
+    const [usual, wide] = [64, 96].map((headDimension) =>
+      costOf({ ...presets.small, headDimension }, { batch: 4, context: 100 }),
+    );
+    // Four products' weights grow by half, and so does attention.
+    const weights = 2 * 4 * 100 * 12 * 4 * 768 * (12 * 32);
+    const scores = 4 * 4 * 100 ** 2 * 12 * (12 * 32);
+    expect(wide!.forwardFlops - usual!.forwardFlops).toBe(weights + scores);
+  });
+
   it('counts the product with tied embeddings, and their bytes once', () => {
     const [tied, untied] = [true, false].map((tieWordEmbeddings) =>
       costOf({ ...presets.tiny, tieWordEmbeddings }, { batch: 4 }),

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { ModelConfigError, TransformerLM, presetConfig, presetNames, presets } from '../../src/index.ts';
+import {
+  type ModelConfig,
+  ModelConfigError,
+  TransformerLM,
+  countParameters,
+  presetConfig,
+  presetNames,
+  presets,
+} from '../../src/index.ts';
 import { toyConfig } from '../toy-model.ts';
 
 describe('sizes', () => {
@@ -24,5 +32,33 @@ describe('sizes', () => {
     expect(Object.keys(presets).sort()).toEqual([...presetNames].sort());
     expect(presetConfig('small', { contextLength: 128 })).toEqual({ ...presets.small, contextLength: 128 });
     expect(() => presetConfig('huge')).toThrow(/"huge".*tiny, small, medium/);
+  });
+});
+
+describe('a config at the bounds of what can be built', () => {
+  const small = {
+    ...{ vocabularySize: 11, contextLength: 8, modelDimension: 8, feedForwardDimension: 12 },
+    ...{ layers: 2, heads: 2 },
+  };
+
+  it.each<Partial<ModelConfig>>([
+    { slidingWindow: 3, fullAttentionLayers: [0, 1] },
+    { fullAttentionLayers: [] },
+    { positions: 'learned', headDimension: 3 },
+    { modelDimension: 7, headDimension: 4 },
+    { normEpsilon: 0 },
+  ])('takes %o', (changes) => {
+    expect(() => countParameters({ ...small, ...changes })).not.toThrow();
+  });
+
+  it.each<Partial<ModelConfig>>([
+    { slidingWindow: 3, fullAttentionLayers: [-1] },
+    { slidingWindow: 3, fullAttentionLayers: [2] },
+    { slidingWindow: 3, fullAttentionLayers: [1, 1] },
+    { headDimension: 3 },
+    { modelDimension: 7 },
+    { normEpsilon: -1e-9 },
+  ])('refuses %o', (changes) => {
+    expect(() => countParameters({ ...small, ...changes })).toThrow(ModelConfigError);
   });
 });
