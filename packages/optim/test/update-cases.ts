@@ -238,6 +238,15 @@ export function describeUpdates(device: Device): void {
     });
   });
 
+  it.each([-1, NaN, 1e-30, Infinity])('steps are skipped where the tensor that says so is %f', (value) => {
+    const parameter = parameterOf([5], 1, device);
+    setGradient(parameter, 2);
+    const before = values(parameter);
+    const skip = fromTypedArray(Float32Array.of(value), [], { device });
+    for (const make of [AdamW, SGD]) new make([parameter], { learningRate: 1 }).stepUnless(skip);
+    expect(values(parameter)).toEqual(before);
+  });
+
   describe('GradientScaler', () => {
     it('divides by the scale, and finds nothing in finite gradients', () => {
       const parameters = shapes.map((shape, i) => parameterOf(shape, i, device));
