@@ -232,7 +232,7 @@ export class Storage {
     this.#writes?.leave(write);
   }
 
-  /** Whether a byte of `region` was written since `version` was read. @internal */
+  /** Whether a byte of `region` was written since `version` was read. */
   writtenSince(version: number, region: Region): boolean {
     return this.#writes?.writtenSince(version, region) ?? false;
   }
