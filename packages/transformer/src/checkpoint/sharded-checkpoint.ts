@@ -95,8 +95,9 @@ export async function saveSharded(
 /**
  * Loads the parameters of a checkpoint into a sharded model, each rank its own parts: of a folder of `saveSharded`, whatever number of
  * ranks saved it, or of a safetensors file with whole tensors. A collective. Returns the metadata. Throws, on all ranks, a
- * StateError for a checkpoint of another model or a value beyond float32, a SafetensorsError for a damaged one, and what `optimizer` throws; where the
- * files do not fit, nothing has been written.
+ * StateError for a checkpoint of another model or a value beyond float32, a SafetensorsError for a damaged one, and what `optimizer`
+ * throws; where the files do not fit, nothing has been written. A value beyond float32 is found as it is read, when parameters before it
+ * have been loaded.
  */
 export async function loadSharded(
   sharded: ShardedParameters,

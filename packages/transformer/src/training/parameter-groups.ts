@@ -25,10 +25,10 @@ export interface DecayGroup {
 }
 
 /**
- * A model's parameters in two groups for an optimizer: the weights of its products with `weightDecay`, and without any the
- * embeddings, of tokens and of learned positions, and what has fewer than two dimensions, as norms and biases (Brown et al. 2020; Karpathy, minGPT). A head that is tied
- * to the embeddings is one of them. A group that would be empty is left out, unless it is of `parts`: ranks have the same groups. Throws a RooflineError (code RANGE) for a decay below
- * zero.
+ * A model's parameters in two groups for an optimizer: the weights of its products with `weightDecay`, and without any the embeddings, of
+ * tokens and of learned positions, and what has fewer than two dimensions, as norms and biases (Brown et al. 2020; Karpathy, minGPT). A
+ * head that is tied to the embeddings is one of them. A group that would be empty is left out, unless it is of `parts`: ranks have the
+ * same groups. Throws a RooflineError (code RANGE) for a decay below zero.
  *
  * @example
  * ```ts
